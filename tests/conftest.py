@@ -105,7 +105,6 @@ def _mark_slow_rows(family: list[pytest.Item]) -> None:
     these texts.
     """
     mark = family[0].get_closest_marker("slow")
-    assert mark is not None
     fast = Random(0).sample(range(len(family)), min(len(family), mark.kwargs.get("fast", 0)))
     for at, item in enumerate(family):
         item.add_marker("no_cover")

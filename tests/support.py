@@ -55,8 +55,6 @@ def examples(number: int, *, fast: int) -> settings:
 
 
 class Terminal(io.StringIO):
-    """A text stream that is a terminal."""
-
     def isatty(self) -> bool:
         return True
 
@@ -92,7 +90,6 @@ def scripted_gate(
 
 
 def now() -> float:
-    """Return the running loop's time in seconds."""
     return asyncio.get_running_loop().time()
 
 
@@ -111,6 +108,18 @@ async def fetch_all(
                 await asyncio.sleep(takes_s)
             permit.report(status=200)
     return [url for _, url in fetched]
+
+
+async def fetch_rest(frontier: polite.Frontier, *args: Any, **options: Any) -> list[str]:
+    """Close the frontier, and fetch what it has as `fetch_all` does."""
+    frontier.close()
+    return await fetch_all(frontier, *args, **options)
+
+
+async def end_next(frontier: polite.Frontier) -> None:
+    """Enter the next permit, and leave it at once without a report."""
+    async with await anext(frontier):
+        pass
 
 
 def run_python(program: str, **options: Any) -> Any:

@@ -45,19 +45,13 @@ def shown() -> Iterator[io.StringIO]:
     log.removeHandler(handler)
 
 
-# Lines and the reference.
-
 PAGE = ROOT / "docs/reference/logging.md"
 
 
 def documented() -> dict[str, str]:
-    """The level of each line, by its name."""
     lines = PAGE.read_text().partition("## Fields")[0].splitlines()
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
     return {name: level for name, level, _ in rows}
-
-
-# Secrets.
 
 
 @pytest.mark.parametrize(
@@ -146,9 +140,6 @@ async def test_a_crawl_with_credentials_and_tokens_in_its_urls_logs_none(shown: 
     assert names >= {"robots_fetched", "on_end_failed", "on_close_failed", *wanted.split()}
     assert "Traceback" in text
     assert "'polite_url': 'https://site.test/page?...'" in text
-
-
-# How many.
 
 
 def test_of_each_name_ten_lines_a_minute_are_shown(caplog: pytest.LogCaptureFixture) -> None:

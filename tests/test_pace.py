@@ -28,9 +28,7 @@ def at(hour: float) -> float:
         (VisitTime(600, 600), 3.0, 0.0, 0.0),
     ],
 )
-def test_a_window_says_when_it_opens_and_since_when_it_is_closed(
-    window: VisitTime, hour: float, opens_in_h: float, closed_for_h: float
-) -> None:
+def test_a_window_says_when_it_opens_and_since_when_it_is_closed(window, hour, opens_in_h, closed_for_h):
     assert window.opens_in_s(at(hour)) == pytest.approx(opens_in_h * 3_600.0)
     assert window.closed_for_s(at(hour)) == pytest.approx(closed_for_h * 3_600.0)
     assert window.covers_wall(at(hour)) is (opens_in_h == 0.0)

@@ -17,7 +17,6 @@ def task(number: int, origin: Origin = A, **options: Any) -> Task:
 
 
 def in_order(scheduler: Scheduler, *tasks: Task) -> list[int]:
-    """The numbers of all, when every origin is ready all the time."""
     waiting: dict[Origin, int] = {}
     for each in tasks:
         scheduler.add(each)

@@ -39,7 +39,6 @@ class Thread(threading.Thread):
             self._error = error
 
     def outcome(self) -> Any:
-        """Wait for the thread, and return its result or raise its error."""
         self.join(LIMIT_S)
         assert not self.is_alive(), "the thread hangs"
         if self._error is not None:
@@ -48,7 +47,6 @@ class Thread(threading.Thread):
 
 
 def run_script(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own."""
     # A shell's background jobs ignore Ctrl-C, and so do the processes that they start.
     head = "from tests.blocking.support import *\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return run_python(head + script, timeout=LIMIT_S)

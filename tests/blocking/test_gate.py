@@ -20,7 +20,6 @@ RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
 
 
 def until(condition) -> None:
-    """Wait for what another thread does."""
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end, "it never came"
@@ -28,7 +27,6 @@ def until(condition) -> None:
 
 
 def waiting(gate: Gate) -> int:
-    """How many calls of threads have not returned."""
     return len(gate._thread._waiting)
 
 

@@ -39,7 +39,6 @@ def site():
 
 @pytest.fixture
 def rules(tmp_path):
-    """The path of a robots.txt."""
     path = tmp_path / "robots.txt"
     path.write_bytes(
         b"User-agent: *\nDisallow: /no\nAllow: /no/but\n\nUser-agent: OtherBot\nDisallow: /\nCrawl-delay: 0\n"

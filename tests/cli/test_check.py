@@ -66,14 +66,11 @@ def test_an_object_names_the_rule_and_has_the_canonical_url_without_credentials(
     }
 
 
-# Many agents.
-
 GROUPS = b"User-agent: *\nDisallow: /no\n\nUser-agent: ABot\nUser-agent: BBot\nDisallow: /\nAllow: /b\n"
 
 
 @pytest.fixture
 def many(tmp_path, feed, capsys):
-    """Check URLs for agents, by a file of rules unless an option says otherwise. Return the status and the output."""
     (tmp_path / "many.txt").write_bytes(GROUPS)
 
     def many(urls, *options, agents=b"ABot/1.0\n# others\n\n*\nBBot\n"):
@@ -221,8 +218,6 @@ OLD = b"User-agent: *\nDisallow: /a\n\nUser-agent: ABot/2\nDisallow: /\n"
 
 @pytest.fixture
 def compare(tmp_path, capsys):
-    """Compare OLD with a new file at some URLs. Return the status and the output."""
-
     def compare(new, urls, *options, old=OLD):
         for name, body in {"old": old, "new": new, "urls": urls}.items():
             (tmp_path / name).write_bytes(body)

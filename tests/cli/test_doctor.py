@@ -67,7 +67,6 @@ Disallow: /</pre> Write to <a href="mailto:bot@acme.dev">us</a>.</body></html>""
 
 @pytest.fixture
 def acme(tmp_path, monkeypatch, capsys):
-    """A site, and the command on it in virtual time."""
     site = Site(tmp_path, capsys)
     monkeypatch.setattr(asyncio, "run", site.run_loop)
     monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
@@ -76,7 +75,6 @@ def acme(tmp_path, monkeypatch, capsys):
 
 
 def visited(site, capsys, *arguments):
-    """Run the command on the site's page: the status, and the verdicts by their texts."""
     named = ["--resolve", f"acme.dev:{site.origin.removeprefix('http://')}", *arguments]
     status = main(["doctor", "--json", "--allow-private", *named, "AcmeBot/1.0 (+http://acme.dev/bot)"])
     checks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

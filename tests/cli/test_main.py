@@ -71,9 +71,6 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# Options in messages.
-
-
 @pytest.mark.parametrize("reason", polite.Reason)
 def test_the_option_of_every_reason_is_named_without_python(reason):
     said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
@@ -101,9 +98,6 @@ def test_the_option_of_every_reason_is_named_without_python(reason):
 )  # fmt: skip
 def test_names_are_spelled_as_on_the_command_line_and_urls_are_not(text, said):
     assert spelled(text) == said
-
-
-# Options, and each form of --resolve.
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name, _ in subcommands(parser()))])
@@ -176,9 +170,6 @@ def test_check_and_explain_read_the_robots_of_the_named_address_unless_it_is_pri
     assert site.asked == ["/robots.txt", "/robots.txt"]
 
 
-# Options from a file and from the environment.
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -189,8 +180,6 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def written(folder):
-    """Return a function that writes polite.toml."""
-
     def write(text):
         octets = text if isinstance(text, bytes) else text.encode()
         (folder / "polite.toml").write_bytes(octets)

@@ -19,7 +19,6 @@ PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a
 
 @asynccontextmanager
 async def serving(handle):
-    """Serve on loopback; yield the URL."""
     server = web.Server(handle)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:

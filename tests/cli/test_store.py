@@ -28,7 +28,6 @@ FILE, NONE, DOWN, OLD, HELD, EVER = (
 
 @pytest.fixture
 def crawl(tmp_path, monkeypatch):
-    """A store as a crawl leaves it."""
     path, now = tmp_path / "crawl.sqlite", time.time()
     monkeypatch.setattr("polite.cli.store.time", SimpleNamespace(time=lambda: now))
     rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)
@@ -58,8 +57,6 @@ def crawl(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Return a function that runs an action, and returns the lines that it printed."""
-
     def run(*arguments, status=0):
         capsys.readouterr()
         assert main(["store", *arguments]) == status
@@ -164,8 +161,6 @@ QA, QB = "https://a.test", "https://b.test"
 
 
 def _run(path, work):
-    """Run `work(frontier)` in virtual time."""
-
     async def run():
         transport = ScriptedTransport(
             {f"{QA}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\nCrawl-delay: 7\n")}

@@ -19,7 +19,6 @@ def _draw(entries, starts=(), rows=50, title="a run"):
 
 
 def _rows(picture):
-    """Return by title the class and path of the marks of each row."""
     root = ET.fromstring(picture)  # noqa: S314 - our own
     groups = [group for group in root.iter(f"{SVG}g") if group.get("class") is None]
     return {

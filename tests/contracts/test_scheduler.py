@@ -1,12 +1,17 @@
-"""What every Scheduler does; a new one joins with a line. And the contract finds those that do not."""
+"""What every Scheduler and every ValidatorStore does; a new one joins with a line. And the contract finds those that do not."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 from polite import schedulers
+from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import SchedulerFailed
-from polite.ports import Scheduler
+from polite.origin import Target
+from polite.ports import Scheduler, Validators, ValidatorStore
+from polite.stores.memory import MemoryValidators
+from polite.stores.sqlite import SqliteStore
 from polite.task import Task
 from polite.testing.contracts import SCHEDULER_CONTRACT, Check
 
@@ -28,23 +33,17 @@ def test_a_scheduler_keeps_the_contract(check: Check, make: Callable[[], Schedul
 
 
 class Careless(schedulers.Fifo):
-    """Never minds who is ready."""
-
     def next(self) -> Task:
         return min((tasks[0] for tasks in self._tasks.values()), key=lambda entry: entry[1])[2]
 
 
 class Forgetful(schedulers.Fifo):
-    """Drops what is added while its origin is ready."""
-
     def add(self, task: Task) -> None:
         if task.origin.text not in self._ready:
             super().add(task)
 
 
 class Greedy(schedulers.Fifo):
-    """Takes a ready origin as ready for ever."""
-
     def next(self) -> Task:
         task = super().next()
         if self._tasks.get(task.origin.text):
@@ -62,3 +61,85 @@ def test_the_contract_finds_a_scheduler_that_breaks_it(make: Callable[[], Schedu
         return False
 
     assert any(broken(check) for check in SCHEDULER_CONTRACT)
+
+
+PAGE, OTHER = Target.of("https://site.test/page?q=1"), Target.of("https://site.test/page")
+BOTH = Validators('W/"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
+TAG = Validators('"2"')
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on"])
+async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[ValidatorStore]:
+    stores = {
+        "memory": MemoryValidators,
+        "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite"),
+        "sqlite, with memory to fall back on": lambda: SqliteStore(tmp_path, on_failure="memory"),
+    }
+    made = stores[request.param]()
+    yield made
+    await made.close()
+
+
+async def test_what_was_remembered_comes_back_whole_and_at_once(store: ValidatorStore) -> None:
+    store.remember(PAGE, BOTH)
+
+    assert await store.validators(PAGE) == BOTH
+    assert not await store.validators(OTHER)
+
+
+async def test_the_latest_counts(store: ValidatorStore) -> None:
+    for each in (TAG, BOTH, TAG):
+        store.remember(PAGE, each)
+
+    assert await store.validators(PAGE) == TAG
+
+
+async def test_a_page_is_forgotten(store: ValidatorStore) -> None:
+    store.remember(PAGE, BOTH)
+    store.remember(PAGE, Validators())
+    store.remember(OTHER, Validators())
+
+    assert not await store.validators(PAGE)
+    assert not await store.validators(OTHER)
+
+
+async def test_it_is_there_after_a_close(store: ValidatorStore) -> None:
+    store.remember(OTHER, TAG)
+    store.remember(PAGE, BOTH)
+    await store.close()
+    await store.close()
+
+    assert await store.validators(PAGE) == BOTH
+    store.remember(PAGE, Validators())
+    await store.close()
+    assert not await store.validators(PAGE)
+    assert await store.validators(OTHER) == TAG
+
+
+def page(number: int) -> Target:
+    return Target.of(f"https://site.test/{number}")
+
+
+async def test_memory_forgets_the_page_that_was_reported_least_recently() -> None:
+    store = MemoryValidators(max_urls=3)
+    for number in (1, 2, 3, 1, 4):
+        store.remember(page(number), TAG)
+
+    assert [bool(await store.validators(page(number))) for number in range(1, 5)] == [True, False, True, True]
+
+
+async def test_memory_is_bounded_in_octets_and_counts_back_to_nothing() -> None:
+    store = MemoryValidators(max_memory=1 << 16)
+    for number in range(1_000):
+        store.remember(page(number), TAG)
+        assert store.memory_used <= 1 << 16
+    for number in range(1_000):
+        store.remember(page(number), Validators())
+
+    assert store.memory_used == 0
+
+
+@pytest.mark.parametrize("options", [{"max_urls": 0}, {"max_urls": 1.5}, {"max_memory": 1}])
+def test_memory_refuses_limits_that_are_none(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match=f"MemoryValidators: {next(iter(options))}"):
+        MemoryValidators(**options)

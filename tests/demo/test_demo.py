@@ -62,13 +62,10 @@ def test_a_crawl_that_is_impolite_or_fails_is_found_out(instead, says, monkeypat
     assert says in capsys.readouterr().err
 
 
-# The judge.
-
 _WAY = {Quirk.MISSING: [404], Quirk.FORBIDDEN: [403], Quirk.BUSY_TWICE: [503, 503, 200]}
 
 
 def _polite(host):
-    """Return the log of a polite crawl of one host, each request a little later than necessary."""
     way = [("/robots.txt", status) for status in _WAY.get(host.quirk, [302 if host.hops else 200])]
     way += [
         (f"/hop/{host.name}/{n}", 200 if n == host.hops else 302) for n in range(1, min(host.hops, 5) + 1)
@@ -88,7 +85,6 @@ def _polite(host):
 
 @pytest.fixture
 def log():
-    """A log of a polite crawl, by host."""
     return {host.name: _polite(host) for host in HOSTS}
 
 
@@ -99,7 +95,6 @@ def _offences(log):
 
 
 def _late(requests, start, by):
-    """Delay all requests from `start` on by this many seconds."""
     return [*requests[:start], *(replace(request, at=request.at + by) for request in requests[start:])]
 
 
@@ -146,6 +141,3 @@ def test_each_offence_is_found(name, edited, offences, log):
     log[name] = edited(log[name])
 
     assert _offences(log) == [f"{name}: {offence}" for offence in offences]
-
-
-# What it prints.

@@ -104,7 +104,6 @@ def followed(number: str, fault: str, location: bytes, target: bytes = b"/there"
 
 
 def stopped(number: str, fault: str, reason: Reason, location: bytes, **server: Any) -> Row:
-    """A redirect that is not followed."""
     return denied(number, fault, reason, http(moved(location), **server))
 
 

@@ -44,7 +44,6 @@ async def fetched_by_next(frontier: polite.Frontier) -> list[polite.Task]:
 
 
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
-    """Return what the frontier's file holds, once all changes are written."""
     batches: Any = frontier._dispatcher.store._batches
     while batches.under_way or batches.batch:
         if not batches.under_way:
@@ -56,7 +55,6 @@ async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
 
 
 async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
-    """Return the tasks that wait on a shared server, once all changes are written, in the order of puts."""
     batches: Any = frontier._dispatcher.store._batches
     while batches.under_way or batches.batch:
         if batches.batch:
@@ -78,5 +76,4 @@ async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
 
 
 def turns_of(gate: polite.Gate) -> Any:
-    """Return the object through which a gate and its frontiers request turns."""
     return gate.services.turns

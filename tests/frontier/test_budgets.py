@@ -20,12 +20,10 @@ from tests.support import RULES, A, B, TimedTransport, scripted_gate
 
 
 def budget(**options: Any) -> dict[str, Any]:
-    """Options of a gate whose policy has a budget."""
     return {"pacing": polite.PacingPolicy(**options)}
 
 
 async def fetch(frontier: Frontier, *, workers: int = 1, failing: bool = False, octets: int = 0) -> list[str]:
-    """Fetch all that comes; return what was requested."""
     sent: list[str] = []
 
     async def work() -> None:
@@ -48,9 +46,7 @@ def dropped(events: list[Event]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("workers", "concurrency"), [(1, 1), (5, 1), (5, 5)])
-async def test_no_more_pages_are_requested_than_the_budget_has(
-    opened: Opened, workers: int, concurrency: int
-) -> None:
+async def test_no_more_pages_are_requested_than_the_budget_has(opened, workers, concurrency):
     events: list[Event] = []
     ended: list[Any] = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
@@ -64,9 +60,7 @@ async def test_no_more_pages_are_requested_than_the_budget_has(
     assert sorted(sent) == sorted([f"{A}/{n}" for n in range(3)] + [f"{B}/1"])
     because = "PacingPolicy.max_pages=3: so many pages were requested"
     assert dropped(events) == dict.fromkeys((f"{A}/{n}" for n in range(3, 10)), because)
-    assert [each for each in events if isinstance(each, BudgetSpent)] == [
-        BudgetSpent(A, "max_pages", 3, because)
-    ]
+    assert [e for e in events if isinstance(e, BudgetSpent)] == [BudgetSpent(A, "max_pages", 3, because)]
     assert (frontier.done, frontier.dropped) == (4, 7)
     assert len(ended) == 11
 
@@ -190,9 +184,7 @@ async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("first", ["a page", "a failure", "a budget that is set later"])
-async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(
-    tmp_path: Path, first: str
-) -> None:
+async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(tmp_path, first):
     path = str(tmp_path / "queue.sqlite")
     limits = budget(max_pages=5, max_failures=8)
     async with scripted_gate(**limits) as gate, polite.open_frontier(gate, store=path) as frontier:
@@ -248,7 +240,6 @@ class Workers:
             del permit
 
     async def visit(self, gate: polite.Gate) -> None:
-        """Request a page without the frontier, or give up waiting for its turn."""
         await asyncio.sleep(self.draw.random() * 20)
         permit = gate.permit(f"{self.draw.choice(ORIGINS)}/own")
         with contextlib.suppress(

@@ -12,7 +12,7 @@ from polite.events import Event, OriginPostponed
 from polite.robots.exchange import Reply
 from polite.task import Task
 from tests.frontier.support import Drained, Opened
-from tests.support import A, B, fetch_all, scripted_gate
+from tests.support import A, B, fetch_all, fetch_rest, scripted_gate
 
 
 class Wrong(schedulers.Fifo):
@@ -181,8 +181,7 @@ async def test_an_overloaded_gate_is_asked_again(opened: Opened, known: bool) ->
             for url in urls:
                 await gate.check(url)
         await frontier.put_many(urls)
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert sorted(fetched) == urls
     assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))

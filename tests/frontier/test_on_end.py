@@ -13,12 +13,10 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed
 from polite.task import Admission
 from tests.frontier.support import Opened
-from tests.support import RULES, A, B, fetch_all, scripted_gate
+from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, scripted_gate
 
 
 class Ends:
-    """An `on_end` that keeps what it is told."""
-
     def __init__(self) -> None:
         self.told: list[tuple[polite.Task, polite.TaskOutcome]] = []
 
@@ -55,8 +53,7 @@ async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
     async with opened(on_end=put_another) as (frontier, _):
         await frontier.put(f"{A}/1")
         joined = asyncio.create_task(frontier.join())
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         async with asyncio.timeout(60):
             async with await anext(frontier) as permit:
                 assert permit.url == f"{A}/2"
@@ -73,7 +70,6 @@ async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: O
 
     assert task.url == f"{A}/private/1"
     assert outcome.end is polite.End.REFUSED
-    assert outcome.decision is not None
     assert str(outcome.decision.rule) == "Disallow: /private (line 2)"
     assert outcome.because == "disallowed by Disallow: /private (line 2)"
 
@@ -97,8 +93,7 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
     async with opened(script, on_end=ends, max_robots_tries=2) as (frontier, _):
         await frontier.put_many([f"{A}/{n}" for n in range(50)])
         await frontier.put(f"{B}/1")
-        frontier.close()
-        await fetch_all(frontier)
+        await fetch_rest(frontier)
 
     dropped = [(task.url, end.because) for task, end in ends.told if end.end is polite.End.DROPPED]
     assert sorted(dropped) == sorted((f"{A}/{n}", "TIMEOUT") for n in range(50))
@@ -111,14 +106,10 @@ async def test_what_it_raises_is_logged_and_the_crawl_goes_on(opened, caplog):
 
     async with opened(on_end=fail) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
-        frontier.close()
-        assert await fetch_all(frontier) == [f"{A}/1", f"{A}/2"]
+        assert await fetch_rest(frontier) == [f"{A}/1", f"{A}/2"]
 
     failures = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [record.getMessage() for record in failures] == [
-        f"on_end failed for {A}/1",
-        f"on_end failed for {A}/2",
-    ]
+    assert [r.getMessage() for r in failures] == [f"on_end failed for {A}/1", f"on_end failed for {A}/2"]
 
 
 async def test_it_may_put_more_and_close(opened: Opened) -> None:

@@ -1,4 +1,4 @@
-"""`put`, `put_many` and `put_sitemaps`: each URL or key once, checked options, and a time before which a task may not go."""
+"""`put` and its kin, each URL or key once, with checked options; and `next` and `until_waiting`, for a host with its own loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,12 +9,13 @@ import pytest
 import polite
 from polite.errors import InvalidOption
 from polite.events import Dropped, Event
+from polite.frontier.frontier import FrontierClosed
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, fetched_by_next, one_process
 from tests.sitemaps.support import urlset
-from tests.support import A, B, fetch_all, scripted_gate
+from tests.support import RULES, A, B, end_next, fetch_all, now, scripted_gate
 
 WAITING, DUPLICATE = Admission.WAITING, Admission.DUPLICATE
 
@@ -43,8 +44,7 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
     async with opened(max_done=2) as (frontier, _):
         for path in "123":
             await frontier.put(f"{A}/{path}")
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
 
         assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 
@@ -264,3 +264,94 @@ async def test_a_site_out_of_reach_raises():
     async with scripted_gate({f"{SITE}/robots.txt": Reply(503)}) as gate:
         with pytest.raises(polite.RobotsUnreachable):
             await polite.Frontier(gate).put_sitemaps(SITE)
+
+
+async def test_next_returns_none_when_nothing_is_left_though_the_frontier_is_open(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        assert await frontier.next() is None
+
+        await frontier.put(f"{A}/1")
+        permit = await frontier.next()
+        async with permit:
+            waiting = asyncio.create_task(frontier.next())
+            await asyncio.sleep(30)
+            early = waiting.done()
+
+        assert await waiting is None
+        await frontier.put(f"{A}/2")
+        assert [task.url for task in await fetched_by_next(frontier)] == [f"{A}/2"]
+
+    assert not early
+
+
+async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        permit = await frontier.next()
+        assert permit is not None
+        other = asyncio.create_task(frontier.next())
+        await asyncio.sleep(5)
+        async with permit:
+            permit.retry(after=50)
+        again = await other
+
+        assert (again.url, again.task.tries) == (f"{A}/1", 1)
+        assert now() >= 55
+        async with again:
+            pass
+
+
+async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put(f"{A}/1", not_before=2_000_000_000.0)
+        asking = asyncio.create_task(frontier.next())
+        await asyncio.sleep(1)
+        await gate.close()
+
+        with pytest.raises(polite.GateClosed):
+            await asking
+        with pytest.raises(polite.GateClosed):
+            await frontier.next()
+        with pytest.raises(polite.GateClosed):
+            await frontier.until_waiting(5)
+
+
+async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> None:
+    async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
+        await gate.check(A)
+        futures = [frontier.put_nowait(f"{A}/{path}", depth=3) for path in ("1", "1", "private")]
+
+        assert await asyncio.gather(*futures) == [Admission.WAITING, Admission.DUPLICATE, Admission.REFUSED]
+        permit = await frontier.next()
+        assert permit.task.depth == 3
+
+
+async def test_put_nowait_raises_at_once(opened: Opened) -> None:
+    async with opened(max_waiting=1) as (frontier, _):
+        with pytest.raises(polite.InvalidURL):
+            frontier.put_nowait("http://")
+        with pytest.raises(polite.InvalidOption, match="depth"):
+            frontier.put_nowait(A, depth=float("nan"))  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            frontier.put_nowait(A, wait=True)  # type: ignore[call-arg]
+        frontier.put_nowait(A)
+        with pytest.raises(polite.Overloaded, match="max_waiting=1"):
+            frontier.put_nowait(B)
+        frontier.close()
+        with pytest.raises(FrontierClosed):
+            frontier.put_nowait(B)
+
+
+async def test_until_waiting_returns_when_few_enough_tasks_wait(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/{page}" for page in range(5)])
+        waited = asyncio.create_task(frontier.until_waiting(2))
+        frontier.close()
+        left = []
+        async for permit in frontier:
+            async with permit:
+                await asyncio.sleep(1)
+                left.append((frontier.waiting, waited.done()))
+
+    assert [done for waiting, done in left] == [waiting <= 2 for waiting, _ in left]
+    assert {waiting for waiting, _ in left} == {0, 1, 2, 3, 4}

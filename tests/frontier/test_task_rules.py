@@ -2,10 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -13,10 +12,9 @@ import polite
 from polite.events import Event, Refused
 from polite.robots.exchange import Ask, Reply
 from polite.schedulers import Fifo, Priority
-from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only, one_process
-from tests.support import RULES, A, fetch_all, now, scripted_gate
+from tests.support import RULES, A, end_next, fetch_all, fetch_rest, now, scripted_gate
 
 
 async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> None:
@@ -26,11 +24,9 @@ async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> 
 
     async with opened(script, robots=policy, listener=events.append) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{A}/private/3", f"{A}/4", f"{A}/private/5"])
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         await asyncio.sleep(1_000)
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == [f"{A}/4"]
     assert frontier.refused == 3
@@ -47,9 +43,7 @@ async def test_an_origin_whose_last_tasks_are_refused_in_its_turn_gives_the_turn
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
         async with await anext(frontier):
             await asyncio.sleep(1_000)
-        frontier.close()
-
-        assert await fetch_all(frontier) == []
+        assert await fetch_rest(frontier) == []
         async with asyncio.timeout(2), gate.permit(A):
             pass
     assert frontier.refused == 2
@@ -72,8 +66,7 @@ async def test_tasks_that_are_all_refused_in_their_turn_let_others_run(opened: O
 
     async with opened(script, robots=policy) as (frontier, gate):
         await frontier.put_many(f"{A}/{n}" for n in range(3_000))
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         await asyncio.sleep(1_000)
         await gate.check(A)
         await asyncio.sleep(10)
@@ -114,9 +107,7 @@ class Web(ScriptedTransport):
 
 
 @asynccontextmanager
-async def large_files(
-    web: Web, *, store: MemoryStore | None = None, robots: dict[str, Any] | None = None, **options: Any
-) -> AsyncIterator[tuple[polite.Gate, polite.Frontier]]:
+async def large_files(web, *, store=None, robots=None, **options):
     policy = polite.RobotsPolicy(**{"max_memory": MIB, **(robots or {})})
     async with (
         scripted_gate(web, robots=policy, store=store) as gate,
@@ -126,8 +117,6 @@ async def large_files(
 
 
 async def crawl(web: Web, frontier: polite.Frontier, visit: Visit | None = None) -> None:
-    """Fetch all there is."""
-
     async def work() -> None:
         async for permit in frontier:
             async with permit:
@@ -179,9 +168,7 @@ async def test_two_origins_that_take_memory_from_each_other_make_progress(max_ro
 
 @pytest.mark.parametrize("forgets", [True, False])
 @pytest.mark.parametrize("scheduler", [Fifo, Priority])
-async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
-    scheduler: Callable[[], Any], forgets: bool
-) -> None:
+async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(scheduler, forgets):
     web = Web()
     web.lifetime = 1_000
 

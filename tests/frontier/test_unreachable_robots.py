@@ -1,16 +1,23 @@
-"""An origin whose robots.txt cannot be fetched: it is postponed, tried again, and dropped after `max_robots_tries`."""
+"""An origin whose robots.txt cannot be fetched is postponed, tried again, and at last given up, in steps and not by mistake."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 import polite
 from polite.events import Dropped, Event, OriginPostponed, RobotsFetched
+from polite.frontier import dispatcher
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
+from polite.robots.reason import Reason
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.support import Opened
-from tests.support import RULES, A, B, fetch_all, now
+from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, now, scripted_gate
 
 
 class FailingStore:
@@ -33,8 +40,7 @@ async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) 
 
     async with opened(script, listener=events.append) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/private"])
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == [f"{A}/1", f"{A}/2"]
     put_off = [event for event in events if isinstance(event, OriginPostponed)]
@@ -85,8 +91,7 @@ async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_o
 
     async with opened({f"{A}/robots.txt": RULES}, store=store) as (frontier, _):
         await frontier.put(f"{A}/1")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == [f"{A}/1"]
     assert frontier.dropped == 0
@@ -98,13 +103,11 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
 
     async with opened(script, robots=policy, max_robots_tries=2) as (frontier, gate):
         await frontier.put_many([f"{A}/{n}" for n in range(3)])
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         frontier.pause()
         await asyncio.sleep(1_000)
         frontier.resume()
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
         await gate.check(A)
 
     assert fetched == []
@@ -124,8 +127,7 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
     async with opening as (frontier, gate):
         frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         await asyncio.sleep(1_000)
         worker = asyncio.create_task(fetch_all(frontier))
         await asyncio.sleep(100)
@@ -171,8 +173,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
         await asyncio.sleep(1)
         asked = len(transport.asked)
         transport.let_go()
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert asked == 3
     assert len(fetched) == 10
@@ -187,8 +188,7 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
 
     async with opened({f"{A}/robots.txt": RULES}, store=Away(), max_robots_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == ([f"{A}/1"] if may_pass else [])
     assert not may_pass or now() < 660.0
@@ -232,3 +232,100 @@ async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_ot
 
         async with asyncio.timeout(100):
             assert (await anext(frontier)).url == f"{B}/1"
+
+
+SITE = "https://site.test"
+ROBOTS = f"{SITE}/robots.txt"
+MANY = 3 * dispatcher._AT_A_TIME + 7
+GONE = Failed(Reason.DNS_NXDOMAIN)
+
+
+class Steps:
+    """Counts the steps of the loop, and calls back once, when so many tasks were dropped."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.dropped: Counter[int] = Counter()
+        self.urls: list[str] = []
+        self.then: Callable[[], None] | None = None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Dropped):
+            self.dropped[self.number] += 1
+            self.urls.append(event.url)
+            if self.then is not None:
+                then, self.then = self.then, None
+                asyncio.get_running_loop().call_soon(then)
+
+    async def count(self) -> None:
+        while True:
+            self.number += 1
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def given_up(steps, transport=None, *, tries=1):
+    transport = transport or ScriptedTransport({ROBOTS: GONE})
+    transport.hold()
+    async with (
+        scripted_gate(transport, listener=steps, pacing=polite.PacingPolicy(min_delay=0.0)) as gate,
+        polite.open_frontier(gate, max_robots_tries=tries) as frontier,
+    ):
+        await frontier.put_many([f"{SITE}/{number}" for number in range(MANY)])
+        transport.let_go()
+        yield frontier, gate, transport
+
+
+async def test_no_step_drops_more_than_a_few_hundred() -> None:
+    steps = Steps()
+
+    async with given_up(steps) as (frontier, _, _):
+        counting = asyncio.create_task(steps.count())
+        await frontier.join()
+        counting.cancel()
+
+    assert frontier.dropped == len(set(steps.urls)) == MANY
+    assert max(steps.dropped.values()) <= dispatcher._AT_A_TIME
+    assert len(steps.dropped) >= 4
+
+
+async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+    broken = Failed(Reason.BODY_CORRUPT)
+    transport = ScriptedTransport({ROBOTS: [broken, broken, Reply(200, b"")]})
+
+    async with given_up(steps, transport, tries=2) as (frontier, _, _):
+        steps.then = reached.set
+        await reached.wait()
+        assert len(steps.urls) < MANY
+        admitted = await frontier.put(f"{SITE}/late")
+        fetched = await fetch_rest(frontier)
+
+    assert admitted is polite.Admission.WAITING
+    assert fetched == [f"{SITE}/late"]
+    assert (frontier.dropped, frontier.refused) == (MANY, 0)
+
+
+async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+
+    opening = given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)}))
+    async with opening as (frontier, gate, _):
+        steps.then = reached.set
+        await reached.wait()
+        await learn_that_all_is_allowed(gate)
+        await frontier.put(f"{SITE}/late")
+        fetched = await fetch_rest(frontier)
+
+    assert 0 < frontier.dropped < MANY
+    assert sorted(fetched + steps.urls) == sorted(f"{SITE}/{each}" for each in (*range(MANY), "late"))
+
+
+async def learn_that_all_is_allowed(gate: polite.Gate) -> None:
+    """As a refresh that another request asked for would, at this very moment."""
+    origins, origin = gate.services.origins, polite.Origin.of(SITE)
+    answer = Found(b"", 200, ROBOTS, 0)
+    snapshot = renewed(None, answer, origins.policy, gate.services.clock.wall(), jitter=0.0)
+    origins._put(origin, await origins._rules_of(origin, snapshot))

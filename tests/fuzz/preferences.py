@@ -15,7 +15,6 @@ SEEDS = (
 
 
 def one_input(data: bytes) -> None:
-    """Input: the value of the line."""
     text = data.decode("latin-1")
     with in_time(data):
         used, signalled = read_usage(text), read_signal(text)

@@ -48,7 +48,6 @@ class Names:
 
 
 def serving(robots: bytes) -> ScriptedTransport:
-    """Return a transport with this robots.txt."""
     return ScriptedTransport({ROBOTS: Reply(200, robots)})
 
 
@@ -65,5 +64,4 @@ async def visit(
 
 
 def gaps(times: list[float]) -> list[float]:
-    """Return the gaps between visits."""
     return [round(later - earlier, 6) for earlier, later in pairwise(times)]

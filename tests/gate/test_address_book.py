@@ -12,8 +12,6 @@ HOST = "site.test"
 
 
 class Source:
-    """Answers what it is told to."""
-
     def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
         self.found: Sequence[str] | BaseException = found
         self.ttl_s = ttl_s

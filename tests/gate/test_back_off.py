@@ -1,7 +1,6 @@
 """Refusals, Retry-After and failures in a row delay an origin, and only that origin; responses make the next back-off shorter."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -44,9 +43,7 @@ OF_403 = throttles.Longest(
         ([429, 429, 500, 429], {}, NO_CIRCUIT, 40),
     ],
 )
-async def test_t4_what_an_origin_answered_delays_its_next_turn(
-    statuses: list[int], headers: Any, pacing: dict[str, Any], least: float
-) -> None:
+async def test_t4_what_an_origin_answered_delays_its_next_turn(statuses, headers, pacing, least):
     async with opened(pacing=polite.PacingPolicy(**pacing)) as (gate, _):
         for status in statuses:
             async with gate.permit(PAGE) as permit:
@@ -85,9 +82,7 @@ async def test_a_gate_says_how_many_requests_each_origin_refused_in_all_and_late
     assert since[1] - since[0] > 3_000
 
 
-async def test_the_origins_that_refused_longest_ago_are_not_counted_any_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_origins_that_refused_longest_ago_are_not_counted_any_more(monkeypatch):
     monkeypatch.setattr(tally, "_MOST_ORIGINS", 2)
     async with opened() as (gate, _):
         for host in ("a", "b", "a", "c"):
@@ -126,9 +121,6 @@ async def test_one_origins_retry_after_does_not_stop_what_other_origins_share() 
         first = await visit(gate, status=429, Retry_After="600")
         assert await visit(gate, "https://other.test/") == pytest.approx(first + 2.0)
         assert await visit(gate) == pytest.approx(first + 600)
-
-
-# Circuits.
 
 
 async def test_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() -> None:

@@ -72,9 +72,7 @@ async def test_only_requests_that_were_perhaps_sent_count() -> None:
         (404, [("content-length", "7"), ("Content-Length", b"70")], [], 70),
     ],
 )
-async def test_octets_are_those_that_came_or_those_that_were_announced(
-    status: int, headers: Any, told: list[int], octets: int
-) -> None:
+async def test_octets_are_those_that_came_or_those_that_were_announced(status, headers, told, octets):
     async with opened(pacing=polite.PacingPolicy(max_bytes=1_000)) as (gate, _):
         async with gate.permit(PAGE) as permit:
             permit.report(status=status, headers=headers)
@@ -152,13 +150,8 @@ async def test_an_origin_with_two_budgets_counts_each_page_once_and_one_that_fai
     assert sent == [f"{PAGE}1", f"{PAGE}2"]
 
 
-# A ceiling.
-
-
 @pytest.mark.parametrize(("concurrency", "times"), [(1, [0, 10, 20, 30]), (2, [0, 1, 20, 21])])
-async def test_the_octets_of_a_host_keep_to_a_ceiling_in_a_second(
-    concurrency: int, times: list[float]
-) -> None:
+async def test_the_octets_of_a_host_keep_to_a_ceiling_in_a_second(concurrency, times):
     pacing = polite.PacingPolicy(max_bytes_per_second=100, concurrency=concurrency)
     async with opened(pacing=pacing) as (gate, _):
         began: list[float] = []
@@ -189,9 +182,6 @@ async def test_a_length_that_nobody_can_send_does_not_end_the_crawl_of_a_host() 
         async with gate.permit(PAGE) as permit:
             permit.received(10**400)
         assert await visit(gate) == pytest.approx(began + 102)
-
-
-# A shared crawl.
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ def opened_on(site: Site, **robots: Any) -> OpenedGate:
 
 
 async def fetched(gate: polite.Gate) -> bool:
-    """Whether the gate lets the long URL be fetched."""
     try:
         async with gate.permit(LONG_URL) as permit:
             permit.report(status=200)

@@ -45,9 +45,7 @@ class Own:
         ("Request-rate: 1/4000", {"on_long_delay": "obey"}, 4000.0, "and obeyed (on_long_delay)"),
     ],
 )
-async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(
-    rule: str, pacing: dict[str, Any], gap: float, because: str
-) -> None:
+async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(rule, pacing, gap, because):
     opening = opened(serving(f"User-agent: *\n{rule}\n".encode()), pacing=polite.PacingPolicy(**pacing))
     async with opening as (gate, _):
         times = sorted(await asyncio.gather(*(visit(gate) for _ in range(3))))
@@ -69,9 +67,7 @@ async def test_t3_a_long_delay_may_be_refused() -> None:
 @pytest.mark.parametrize(
     ("min_delay", "crawl_delay", "gap"), [(5.0, b"", 5.0), (0.0, b"4", 4.0), (1.0, b"7", 7.0)]
 )
-async def test_t3_with_concurrency_grants_keep_the_delay_too(
-    min_delay: float, crawl_delay: bytes, gap: float
-) -> None:
+async def test_t3_with_concurrency_grants_keep_the_delay_too(min_delay, crawl_delay, gap):
     pacing = polite.PacingPolicy(min_delay=min_delay, concurrency=3)
     async with opened(serving(b"User-agent: *\nCrawl-delay: " + crawl_delay), pacing=pacing) as (gate, _):
         times = await asyncio.gather(*(visit(gate, took=1.5 * gap) for _ in range(6)))
@@ -88,9 +84,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
 
     assert [isinstance(result, polite.Overloaded) for result in results] == [False, False, True]
     assert "max_waiting" in str(results[2])
-
-
-# Quotas: RateLimit and RateLimit-Policy.
 
 
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
@@ -117,14 +110,11 @@ async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> Non
         assert await visit(gate) >= 2_900
 
 
-# Visit-time, and the hours of a Request-rate.
-
 MIDNIGHT, HOUR = 19_676 * 86_400.0, 3_600.0
 OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
 
 
 def opened_at(hour: float, robots: bytes = OFFICE, **options: Any) -> OpenedGate:
-    """Open a gate; the wall clock shows so many hours after midnight, UTC."""
     return scripted_gate(serving(robots), clock=LoopClock(epoch=MIDNIGHT + hour * HOUR), **options)
 
 
@@ -253,9 +243,7 @@ async def test_t3_a_rate_counts_in_its_hours_only() -> None:
     ],
     ids=["as before", "stricter", "slower"],
 )
-async def test_requests_that_waited_while_the_rules_were_renewed_obey_the_new_ones(
-    renewed: bytes, granted: list[bool], skipped: int
-) -> None:
+async def test_requests_that_waited_while_the_rules_were_renewed_obey_the_new_ones(renewed, granted, skipped):
     site = ScriptedTransport({ROBOTS: [Reply(200, b"User-agent: *\nAllow: /\n"), Reply(200, renewed)]})
     async with opened(site) as (gate, _):
         await visit(gate, status=429, Retry_After="86400")
@@ -274,9 +262,7 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
 
 
 @pytest.mark.parametrize("min_delay", [0.25, 30.0])
-async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_running_delay_stays(
-    min_delay: float,
-) -> None:
+async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_running_delay_stays(min_delay):
     async with opened(pacing=polite.PacingPolicy(min_delay=4.0)) as (gate, _):
         visits = [await visit(gate), await visit(gate)]
         gate.pacing = gate.pacing.override(PAGE, min_delay=min_delay)
@@ -314,9 +300,7 @@ async def test_scopes_cannot_change_while_the_gate_is_open() -> None:
 
 @pytest.mark.parametrize("before", polite.Anchor)
 @pytest.mark.parametrize("after", polite.Anchor)
-async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_once(
-    before: polite.Anchor, after: polite.Anchor
-) -> None:
+async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_once(before, after):
     events: list[Event] = []
     async with opened(listener=events.append, pacing=polite.PacingPolicy(anchor=before)) as (gate, _):
         async with gate.permit(PAGE) as permit:

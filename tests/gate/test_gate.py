@@ -1,16 +1,31 @@
-"""The gate as a crawler uses it: what may be fetched, what open_gate accepts, events, explanations, and the end."""
+"""The gate as a crawler uses it: what may be fetched, what open_gate accepts, events, explanations, and the end.
+
+A price or a licence that a server asks for is told, and neither retried nor paid.
+"""
 
 import asyncio
 import copy
 import gc
-from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
 
 import polite
-from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
+from polite.events import (
+    BackedOff,
+    Dropped,
+    Event,
+    Granted,
+    Left,
+    LicenseRequired,
+    PaymentRequired,
+    PermitDelayed,
+    Refused,
+    Retried,
+    RobotsFetched,
+)
 from polite.origin import Origin
 from polite.robots.exchange import Failed, Reply
 from polite.robots.rules import RuleSet
@@ -136,8 +151,6 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
 
 
 class OwnTransport:
-    """One of the user's own."""
-
     def __init__(self, answer: Any) -> None:
         self.get = AsyncMock(return_value=answer)
         self.close = AsyncMock()
@@ -152,9 +165,7 @@ class OwnTransport:
         (Failed("timeout"), "OwnTransport.get returned nonsense: Failed.reason is 'timeout'"),
     ],
 )
-async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(
-    answer: object, message: str
-) -> None:
+async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(answer, message):
     async with opened(OwnTransport(answer)) as (gate, _):  # type: ignore[arg-type]
         with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
@@ -190,9 +201,7 @@ async def test_a_script_a_listener_and_a_frontiers_gate_of_the_wrong_kind_are_re
         (lambda: polite.open_frontier(cast("polite.Gate", None)), ["put", "join"]),
     ],
 )
-async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
-    opening: Callable[[], Any], uses: list[str]
-) -> None:
+async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(opening, uses):
     unopened = opening()
     said = r"^polite\.open_\w+\(\.\.\.\) opens nothing by itself: async with polite\.open_(\w+)\(\.\.\.\) as \1: \.\.\."
 
@@ -275,8 +284,6 @@ async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_h
 
 
 class SlowStore(MemoryStore):
-    """A store that takes a while to keep a robots.txt."""
-
     def __init__(self, takes_s: float) -> None:
         super().__init__()
         self._takes_s = takes_s
@@ -309,3 +316,63 @@ async def test_a_robots_txt_that_was_fetched_is_kept_though_the_gate_closes(
     assert isinstance(ended, asyncio.CancelledError if is_waiter_cancelled else polite.GateClosed)
     assert store.saved == ([origin] if is_saved else [])
     assert closed_at - closing_at == pytest.approx(closed_s, abs=0.01)
+
+
+CHALLENGE = 'License error="invalid_token"'
+DEMANDS: list[tuple[int, dict[str, str], Any]] = [
+    (402, {"crawler-price": "USD 0.01"}, PaymentRequired(PAGE, "https://site.test", "USD 0.01")),
+    (401, {"WWW-Authenticate": CHALLENGE}, LicenseRequired(PAGE, "https://site.test", 401, CHALLENGE)),
+    (402, {"www-authenticate": CHALLENGE}, LicenseRequired(PAGE, "https://site.test", 402, CHALLENGE)),
+]
+
+
+@pytest.mark.parametrize(("status", "headers", "event"), DEMANDS)
+@pytest.mark.parametrize("recrawl", [None, polite.RecrawlPolicy()])
+async def test_a_demand_is_told_and_delays_nothing(status, headers, event, recrawl):
+    events: list[Any] = []
+    async with opened(listener=events.append, recrawl=recrawl) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=HTTPStatus(status), headers=iter(headers.items()))
+            first = now()
+
+        assert permit.demand is not None
+        assert await visit(gate) == pytest.approx(first + 1)
+        assert gate.counters.slowed == 0
+
+    assert [each for each in events if type(each) is type(event)] == [event]
+
+
+class PageFailed(Exception):
+    """What `raise_for_status` raises."""
+
+
+def fail() -> None:
+    raise PageFailed
+
+
+@pytest.mark.parametrize(("status", "headers", "_"), DEMANDS)
+@pytest.mark.parametrize("how", ["retry", "error"])
+async def test_a_task_that_meets_a_demand_is_not_sent_out_again(status, headers, _, how):
+    events: list[Any] = []
+    async with scripted_gate(listener=events.append) as gate:
+        frontier = polite.Frontier(gate)
+        await frontier.put(PAGE)
+        frontier.close()
+        given = 0
+        async for permit in frontier:
+            given += 1
+            try:
+                async with permit:
+                    permit.report(status=status, headers=headers)
+                    if how == "error":
+                        fail()
+                    assert not permit.retry()
+            except PageFailed:
+                pass
+
+        assert (given, frontier.dropped, frontier.done) == (1, 1, 0)
+
+    dropped = [each for each in events if isinstance(each, Dropped)]
+    assert [(each.url, each.tries) for each in dropped] == [(PAGE, 1)]
+    assert dropped[0].because.startswith("the server asks for a ")
+    assert not [each for each in events if isinstance(each, Retried)]

@@ -14,7 +14,7 @@ from polite.cli.main import main
 from polite.gate import journal as writing
 from polite.testing import ManualClock
 from tests.gate.support import PAGE, PRIVATE, RULES, SITE, opened, visit
-from tests.support import fetch_all
+from tests.support import fetch_all, fetch_rest
 
 DIGEST = sha256(RULES).hexdigest()
 
@@ -25,7 +25,6 @@ def file(tmp_path: Path) -> Path:
 
 
 async def written(file: Path) -> None:
-    """Write a journal: a grant, a refusal, and an operator's act."""
     async with opened(journal=file) as (gate, _):
         await visit(gate, PAGE.replace("://", "://user:secret@") + "?q=1")
         with pytest.raises(polite.Disallowed):
@@ -34,7 +33,6 @@ async def written(file: Path) -> None:
 
 
 async def notes(file: Path, count: int, largest: int) -> None:
-    """Write so many lines in files of about `largest` octets."""
     agent, dialect = polite.UserAgent("TestBot/1.0"), polite.RFC9309
     for number in range(count):
         journal = writing.Journal(file, ManualClock(), agent, dialect, largest=largest)
@@ -49,8 +47,7 @@ async def test_each_decision_is_a_line_with_its_rule_its_file_and_its_pace(file:
         async with polite.open_frontier(gate) as frontier:
             for url in (PAGE, PRIVATE, f"{SITE}/last"):
                 await frontier.put(url)
-            frontier.close()
-            await fetch_all(frontier)
+            await fetch_rest(frontier)
         await visit(gate, f"{SITE}/a")
         with pytest.raises(polite.OriginDeclined):
             await visit(gate, f"{SITE}/b")
@@ -85,9 +82,7 @@ async def test_what_was_known_and_decided_is_shown(file: Path, capsys) -> None:
 
 @pytest.mark.parametrize("at", range(6))
 @pytest.mark.parametrize("change", ["changed", "removed", "inserted", "cut"])
-async def test_a_line_that_was_changed_removed_inserted_or_cut_is_found(
-    file: Path, at: int, change: str
-) -> None:
+async def test_a_line_that_was_changed_removed_inserted_or_cut_is_found(file, at, change):
     await written(file)
     lines = file.read_bytes().splitlines(keepends=True)
     line = lines[at]
@@ -152,8 +147,7 @@ async def test_no_permit_is_given_that_cannot_be_recorded(file: Path, monkeypatc
                 await fetch_all(frontier)
             full = False
             await asyncio.to_thread(asyncio.run, asyncio.sleep(0.2))
-            frontier.close()
-            assert await fetch_all(frontier) == [PAGE]
+            assert await fetch_rest(frontier) == [PAGE]
         assert (gate.waiting, gate.inside) == (0, 0)
 
     assert main(["journal", "verify", str(file)]) == 0

@@ -13,8 +13,6 @@ from tests.support import scripted_gate
 
 
 class Choosy:
-    """A listener that names its events."""
-
     def __init__(self, *events: type[Event]) -> None:
         self.events = frozenset(events)
         self.seen: list[Event] = []
@@ -48,9 +46,7 @@ async def test_a_listener_that_names_an_event_receives_no_other() -> None:
 @pytest.mark.parametrize(
     ("reported", "status", "elapsed_s"), [(503, 503, 2.0), (99, None, 2.0), (None, None, None)]
 )
-async def test_the_end_of_a_permit_tells_its_status_and_times(
-    reported: int | None, status: int | None, elapsed_s: float | None, latency_factor: float
-) -> None:
+async def test_the_end_of_a_permit_tells_its_status_and_times(reported, status, elapsed_s, latency_factor):
     listener, pacing = Choosy(Left), polite.PacingPolicy(latency_factor=latency_factor)
     async with opened(listener=listener, pacing=pacing) as (gate, _), gate.permit(PAGE) as permit:
         await asyncio.sleep(2)
@@ -77,8 +73,6 @@ async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
 
 
 class Noting:
-    """A meter that keeps what it received."""
-
     def __init__(self) -> None:
         self.grants: list[tuple[float, str | None]] = []
         self.ends: list[tuple[int | None, float]] = []

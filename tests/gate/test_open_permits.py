@@ -112,9 +112,7 @@ async def test_rules_that_expire_inside_a_block_answer_there_and_are_fetched_aga
     ],
     ids=["of a shared scope", "redirected to the origin held"],
 )
-async def test_a_robots_txt_that_needs_the_turn_held_is_not_waited_for(
-    question: str, asked: str, script: dict[str, Reply], pacing: polite.PacingPolicy | None
-) -> None:
+async def test_a_robots_txt_that_needs_the_turn_held_is_not_waited_for(question, asked, script, pacing):
     async with scripted_gate(script, pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
             with pytest.raises(

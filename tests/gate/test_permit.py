@@ -1,7 +1,10 @@
-"""A permit from entering to its end: where the delay starts, what goes back unsent, misuse, and what is held for too long."""
+"""A permit from entering to its end: where the delay starts, what goes back unsent, misuse, and what is held for too long.
+
+`gate.charge`: a request was sent without a permit, and its scopes are delayed as after one.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +15,7 @@ import polite
 from polite.events import Event, Reclaimed, Skipped
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, opened, visit
+from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, Names, opened, visit
 from tests.support import now, scripted_gate
 
 
@@ -171,10 +174,7 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 @asynccontextmanager
-async def opened_with_frontier(
-    transport: ScriptedTransport | None = None, **pacing: Any
-) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, list[Reclaimed]]]:
-    """Yield a gate, a frontier of it, and the turns that were taken back."""
+async def opened_with_frontier(transport=None, **pacing):
     reclaimed: list[Reclaimed] = []
 
     def note(event: Event) -> None:
@@ -230,9 +230,7 @@ async def test_entered_after_another_was_granted_it_waits_for_that_ones_delay() 
 
 
 @pytest.mark.parametrize("anchor", polite.Anchor)
-async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(
-    anchor: polite.Anchor,
-) -> None:
+async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(anchor):
     async with opened_with_frontier(max_hold=100.0, anchor=anchor) as (gate, _, reclaimed):
         async with gate.permit(PAGE) as permit:
             entered = now()
@@ -277,3 +275,50 @@ async def test_a_wait_that_is_cancelled_in_a_step_around_its_grant_loses_nothing
 
         assert await visit(gate) == pytest.approx(granted)
         assert len(gate.services.held_turns) == 0
+
+
+async def test_the_origin_is_delayed_from_now_and_nothing_is_counted_or_fetched() -> None:
+    async with opened() as (gate, transport):
+        gate.charge(PAGE)
+        charged = now()
+        assert transport.asked == []
+        assert gate.counters == type(gate.counters)()
+
+        # robots.txt is the next request, the page the one after.
+        assert await visit(gate) == pytest.approx(charged + 2.0)
+
+
+async def test_the_delay_is_that_of_the_origins_file() -> None:
+    async with scripted_gate({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: 30\n")}) as gate:
+        await visit(gate)
+        await asyncio.sleep(100)
+        gate.charge("https://site.test/favicon.ico")
+        charged = now()
+
+        assert await visit(gate) == pytest.approx(charged + 30)
+
+
+async def test_a_permit_that_is_open_and_ready_later_waits_for_the_delay() -> None:
+    async with opened() as (gate, _), gate.permit(PAGE) as permit:
+        gate.charge(PAGE)
+        charged = now()
+        await permit.ready()
+        assert now() == pytest.approx(charged + 1.0)
+
+
+def by_address(**options: Any) -> Any:
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
+    return scripted_gate(pacing=pacing, addresses=Names(took_s=2.0), **options)
+
+
+async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:
+    async with by_address() as gate:
+        await visit(gate, "https://other.test/")
+        await asyncio.sleep(100)
+        for _ in range(3):
+            gate.charge(PAGE)
+        charged = now()
+        assert len([t for t in asyncio.all_tasks() if "charge" in t.get_name()]) == 1
+        await asyncio.sleep(2.5)
+
+        assert await visit(gate, "https://other.test/") == pytest.approx(charged + 12.0)

@@ -14,7 +14,6 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
-    """Return the headers after pages with these statuses and fields, each requested conditionally."""
     async with opened(recrawl=RECRAWL) as (gate, _):
         for status, headers in reports:
             await gate.conditional(url)
@@ -51,9 +50,7 @@ KEPT = {"If-None-Match": '"1"'}
         ([(404, {"ETag": '"2"'})], {}),
     ],
 )
-async def test_the_next_request_has_the_conditions_that_the_last_responses_left(
-    reports: Any, conditions: dict[str, str]
-) -> None:
+async def test_the_next_request_has_the_conditions_that_the_last_responses_left(reports, conditions):
     assert await conditional_after(*reports) == conditions
 
 

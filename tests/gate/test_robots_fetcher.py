@@ -32,12 +32,7 @@ def named(*hosts: str) -> list[Origin]:
     return [Origin.of(f"https://{host}.test/") for host in hosts]
 
 
-def fetcher(
-    transport: ScriptedTransport,
-    pacing: PacingPolicy | None = None,
-    robots: RobotsPolicy | None = None,
-    **fetching: float,
-) -> RobotsFetcher:
+def fetcher(transport, pacing=None, robots=None, **fetching):
     clock = LoopClock()
     policies = EffectivePolicies(pacing or PacingPolicy())
     concurrency, delay = policies.limits
@@ -122,21 +117,13 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
     assert transport.asked.count(away) == 40
 
 
-# A site that answers 5xx for pages that do not exist.
-
-MISSING: dict[str, Any] = {
-    ROBOTS: Reply(500),
-    f"{SITE_URL}/no-such-page": Reply(500),
-    f"{SITE_URL}/": Reply(200),
-}
+MISSING = {ROBOTS: Reply(500), f"{SITE_URL}/no-such-page": Reply(500), f"{SITE_URL}/": Reply(200)}
 
 
 @pytest.mark.parametrize(
     ("takes_s", "pace", "at"), [(2.0, None, [0, 3, 6]), (0.0, RequestedPace(20.0), [0, 20, 40])]
 )
-async def test_h7_the_two_questions_take_their_turns_and_are_counted(
-    takes_s: float, pace: RequestedPace | None, at: list[float]
-) -> None:
+async def test_h7_the_two_questions_take_their_turns_and_are_counted(takes_s, pace, at):
     transport = TimedTransport(MISSING, delay_s=takes_s)
 
     access = await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: pace)

@@ -16,7 +16,7 @@ from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, gaps, visit
-from tests.support import OpenedGate, TimedTransport, now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = b"User-agent: *\n"
@@ -25,8 +25,6 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 class Server(ScriptedTransport):
-    """Notes when each host was asked, for robots.txt or, by `page`, for a page."""
-
     def __init__(self, robots: Reply | list[Reply] | None = None, script: Mapping[str, Any] | None = None):
         super().__init__({ROBOTS: robots or Reply(404), **(script or {})})
         self.robots: list[float] = []
@@ -125,9 +123,7 @@ def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None
 PARTLY = Reply(200, b"User-agent: *\nDisallow: /private\n")
 
 
-def opened_ahead(
-    transport: ScriptedTransport, store: Any = None, listener: Any = None, **robots: Any
-) -> OpenedGate:
+def opened_ahead(transport, store=None, listener=None, **robots):
     return scripted_gate(
         transport,
         robots=polite.RobotsPolicy(**robots),
@@ -210,8 +206,6 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
 
 
 class FailingStore(MemoryStore):
-    """Fails from the second time on."""
-
     saved = 0
 
     async def save(self, origin: polite.Origin, snapshot: Any) -> None:

@@ -13,12 +13,10 @@ from polite import PacingPolicy, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import Names, gaps, visit
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import now, scripted_gate
 
 
-def opened(
-    scopes: Scopes, names: Names | None = None, *, min_delay: float = 1.0, **options: Any
-) -> OpenedGate:
+def opened(scopes, names=None, *, min_delay=1.0, **options):
     return scripted_gate(pacing=PacingPolicy(scopes=scopes, min_delay=min_delay), addresses=names, **options)
 
 

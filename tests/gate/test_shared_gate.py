@@ -1,9 +1,7 @@
 """Gates that share turns, each in a process of its own: each gap of a host is kept, and a turn that was lost sends nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -24,8 +22,6 @@ pytestmark = pytest.mark.pure("its pacer inherits from one of polite's, which th
 
 
 class SharedStore(MemoryStore):
-    """One store of robots.txt for several gates: none of them closes it."""
-
     async def close(self) -> None: ...
 
 
@@ -53,9 +49,7 @@ class LosingPacer(LocalPacer):
 
 
 @asynccontextmanager
-async def opened_losing(
-    pacer: LosingPacer, transport: Any = None, **options: Any
-) -> AsyncIterator[tuple[polite.Gate, list[Event]]]:
+async def opened_losing(pacer, transport=None, **options):
     events: list[Event] = []
     async with scripted_gate(transport, listener=events.append, **options) as gate:
         gate.services.turns.share(pacer)

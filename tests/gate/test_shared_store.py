@@ -87,9 +87,6 @@ async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin
     assert len(knew.asked) == 1
 
 
-# A store of the user's own, which may do anything.
-
-
 class Own(MemoryStore):
     """A store and a BackOffStore, each method of which returns what `answers` has for it, or raises it."""
 
@@ -149,9 +146,7 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
         ),
     ],
 )
-async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_permit(
-    method: str, answer: object, message: str
-) -> None:
+async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_permit(method, answer, message):
     async with scripted_gate({ROBOTS: RULES}, store=Own(**{method: answer})) as gate:
         with pytest.raises(polite.StoreFailed, match=message):
             async with gate.permit(PAGE):

@@ -16,8 +16,6 @@ from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 
 
 class Noting:
-    """A signer that says what it signed, and notes it."""
-
     def __init__(self) -> None:
         self.signed: list[tuple[str, str, float]] = []
 
@@ -120,8 +118,6 @@ async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(capl
 
 
 class AwayForPages(Away):
-    """It fails for all but robots.txt."""
-
     def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
         return {} if target.path == "/robots.txt" else super().sign(method, target, now)
 

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import tracemalloc
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,7 +39,6 @@ async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[l
 
 
 async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
-    """What a site's sitemaps name, without delays."""
     pacing = polite.PacingPolicy(min_delay=0)
     async with scripted_gate(script, pacing=pacing) as gate:
         return await listed(gate, **options)
@@ -81,8 +79,6 @@ async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
 
 
 class Endless(ScriptedTransport):
-    """Each sitemap is an index of three others."""
-
     async def get(self, ask: Ask) -> Reply | Failed:
         self.asked.append(ask.target.url)
         return xml(index(*(f"{SITE}/{len(self.asked)}-{each}.xml" for each in range(3))))
@@ -229,11 +225,7 @@ async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem)
 
 
 class Streaming(ScriptedTransport):
-    """Streams 50 MB as its sitemap."""
-
-    async def stream(
-        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
-    ) -> Reply | Failed:
+    async def stream(self, ask, begun, take):
         begun(Reply(200))
         await take(b"<urlset>")
         for number in range(10_000):
@@ -299,9 +291,7 @@ async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, proble
         file = await gate.tdm_file(f"{SITE}/any/page?x")
 
     assert file.problem == problem
-    assert [(rule.location, rule.reserved, rule.careful) for rule in file.rules] == [
-        ("/", True, True)
-    ] * reserved
+    assert [(r.location, r.reserved, r.careful) for r in file.rules] == [("/", True, True)] * reserved
 
 
 async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_nothing():
@@ -346,7 +336,6 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n")})
     async with scripted_gate(transport) as gate:
         robots = await gate.robots(f"{SITE}/a")
-        assert robots is not None
         assert robots.signals("x", "/").ai_train is False
         assert await gate.robots(f"{SITE}/b") is not None
         assert await gate.robots("https://none.example") is None

@@ -45,8 +45,6 @@ ADAPTERS: dict[str, Any] = {
 
 
 class Answer(NamedTuple):
-    """What came of a request and its redirects."""
-
     status: int
     text: str
     hops: int
@@ -96,13 +94,11 @@ class Client:
 
     @property
     def digest(self) -> Any:
-        """What logs in with a second request."""
         of = self.module if "httpx" in self.name else self.module.auth
         kind = "DigestAuth" if "httpx" in self.name else "HTTPDigestAuth"
         return getattr(of, f"Async{kind}" if self.name == "async niquests" else kind)("user", "password")
 
     async def do(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call it where the client is used."""
         if self._thread is not None:
             work = partial(call, *args, **options)
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -124,7 +120,6 @@ class Client:
         return await self.request("GET", url, **options)
 
     async def open(self, url: str, headers: dict[str, str] | None = None) -> Any:
-        """Return a response whose body is not read."""
         if self.module in (httpx, httpx2):
             asked = self.session.build_request("GET", url, headers=headers)
             return await self.do(self.session.send, asked, stream=True)
@@ -135,7 +130,6 @@ class Client:
         await self.do(getattr(response, "aclose", response.close) if self._thread is None else response.close)
 
     async def read(self, response: Any, most: int | None = None) -> int:
-        """Read at most so many pieces, and return the number of octets."""
         if self.module is aiohttp:
             pieces: Any = response.content.iter_chunked(PIECE)
         elif self.module in (httpx, httpx2):

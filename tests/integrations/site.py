@@ -26,8 +26,6 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Hit:
-    """A request as the server saw it."""
-
     at: float
     url: str
     raw: str
@@ -58,16 +56,13 @@ class Site:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were requested, without robots.txt."""
         return [hit.raw for hit in self.hits if hit.raw != "/robots.txt"]
 
     def gaps(self, *, other: bool = False) -> list[float]:
-        """Seconds between requests to one origin, robots.txt included."""
         times = [hit.at for hit in self.hits if hit.url == self.urls[other]]
         return [round(after - before, 3) for before, after in pairwise(times)]
 
     def all_gaps(self) -> list[float]:
-        """Seconds between requests to each origin."""
         times: dict[str, list[float]] = {}
         for hit in self.hits:
             times.setdefault(hit.url, []).append(hit.at)
@@ -114,7 +109,6 @@ class Site:
             case ["tagged", *how]:
                 return await self._tagged(request, how)
             case ["broken"]:
-                assert request.transport is not None
                 request.transport.abort()
                 return web.Response()
             case ["slow"]:
@@ -146,7 +140,6 @@ class Site:
         await response.prepare(request)
         for piece in range(PIECES):
             if "cut" in how and piece == PIECES // 2:
-                assert request.transport is not None
                 request.transport.close()
                 return response
             await response.write(b"x" * 100_000)
@@ -167,8 +160,6 @@ def _digest(request: web.BaseRequest) -> web.Response:
 
 
 def slow(seconds: float) -> Answer:
-    """The head at once, half of the body, and the rest after a while."""
-
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "4"})
         await response.prepare(request)
@@ -256,7 +247,6 @@ class RawSite:
 
 
 def redirect(location: str) -> bytes:
-    """Return a redirect whose Location is sent as it is, in UTF-8."""
     return b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location.encode()
 
 

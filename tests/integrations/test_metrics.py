@@ -52,8 +52,6 @@ def test_a_server_that_makes_up_statuses_makes_no_more_than_a_bounded_number_of_
 
 
 class Prometheus:
-    """A registry, read as OpenTelemetry names what is in it."""
-
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
 
@@ -72,8 +70,6 @@ class Prometheus:
 
 
 class OpenTelemetry:
-    """A meter provider, and what it collects."""
-
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()
         self.provider = MeterProvider([self.reader])

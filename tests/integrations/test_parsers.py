@@ -246,9 +246,6 @@ def test_on_real_files_it_answers_as_protego_or_as_google_does() -> None:
     assert sum(different) > 0.98 * len(different)
 
 
-# What urllib's has besides: times, flags, its text, and `read`.
-
-
 def test_reading_sets_the_time_and_flags_count_as_in_urllib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1234.5)
     assert not RobotFileParser().can_fetch("x", "/")

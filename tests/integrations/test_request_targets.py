@@ -73,7 +73,6 @@ def options() -> dict[str, Any]:
 
 
 def asked(site: RawSite) -> Iterator[str]:
-    """Yield URLs: each path, then a page that redirects to it."""
     for path in paths():
         site.respond = lambda _: PAGE
         yield site.url + path

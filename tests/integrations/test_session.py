@@ -150,7 +150,6 @@ async def test_the_end_closes_all_and_leaves_no_task(site: Site) -> None:
         await waiting
     response.close()
 
-    assert connector is not None
     assert connector.closed
     assert session.closed
 

@@ -38,7 +38,6 @@ def signer(tmp_path: Path) -> polite.WebBotAuth:
 
 
 def verified_paths(site: Site, signer: polite.WebBotAuth) -> list[str]:
-    """Verify each request that a site got, and return their paths."""
     paths = [hit.raw.partition("?")[0] for hit in site.hits]
     for hit, path in zip(site.hits, paths, strict=True):
         for field in ("Signature", "Signature-Input", "Signature-Agent"):
@@ -50,7 +49,6 @@ def verified_paths(site: Site, signer: polite.WebBotAuth) -> list[str]:
 
 
 def hop(site: Site) -> str:
-    """A redirect to the other origin."""
     return site.url(f"/hop/1?to={site.url('/end', other=True)}")
 
 
@@ -89,9 +87,7 @@ async def test_a_signer_that_fails_is_no_failure_of_the_server(name: str, clock:
 
 @pytest.mark.parametrize("retries", [2, urllib3.Retry(total=None, connect=2)])
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(
-    name: str, retries: Any, signer, clock
-):
+async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(name, retries, signer, clock):
     async with opened(name, clock, signer=signer, adapter={"max_retries": retries}) as client:
         with pytest.raises(polite.InvalidOption, match=r"PoliteAdapter\(max_retries=...\)"):
             await client.get("http://127.0.0.1:9/")

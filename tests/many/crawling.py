@@ -55,7 +55,6 @@ class Outcome:
 
     @property
     def times(self) -> list[float]:
-        """When requests arrived, in order."""
         return sorted(request.at for each in self.hosts.values() for request in each.requests)
 
     @property
@@ -92,7 +91,6 @@ class Outcome:
 
 @contextmanager
 def sites(world: World, log: Path) -> Iterator[int]:
-    """Serve all hosts of a world in a process of its own; gives the port."""
     command = [sys.executable, "-m", "tests.many.sites", world.written(), str(log)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -349,7 +347,6 @@ def slot_moved(crawl: Crawl, names: list[str]) -> None:
 
 
 def wrong(fault: Fault, outcome: Outcome) -> list[str]:
-    """Return what a crawl under this fault may not show; empty if all is well."""
     found = [f"{len(outcome.short)} short gaps, such as {outcome.short[0]}"] if outcome.short else []
     for each in outcome.hosts.values():
         found += [f"{request} came before the rules" for request in each.early]

@@ -24,8 +24,6 @@ _HREF = re.compile(r'href="([^"]{1,2000})"')
 
 
 class Process:
-    """One crawler."""
-
     def __init__(self, options: argparse.Namespace) -> None:
         self._world: World = options.world
         self._port: int = options.port

@@ -71,11 +71,9 @@ class ValkeyServer:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process at once, as `kill -9` does."""
         self._end(signal.SIGKILL)
 
     def restart(self, *, append_only: bool | None = None) -> None:
-        """Kill the server and start it again. What an append-only file holds is kept; otherwise nothing is."""
         self.kill()
         if append_only is not None:
             self._append_only = append_only
@@ -84,7 +82,6 @@ class ValkeyServer:
         self.start()
 
     def pause(self) -> None:
-        """Stop the process without ending it. Connections stay open, and nothing answers."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -99,7 +96,6 @@ class ValkeyServer:
         eventually(lambda: self._replication()["master_link_status"] == "up", "the replica has its data")
 
     def close(self) -> None:
-        """End the process, if it runs, and the client's connections."""
         if self._process is not None:
             self.kill()
         self.client.close()
@@ -154,7 +150,6 @@ class ValkeySentinel:
 
     @property
     def master(self) -> int:
-        """The port of the master, as the Sentinel names it."""
         return int(self.client.sentinel_get_master_addr_by_name(self.service)[1])
 
     def start(self) -> "ValkeySentinel":

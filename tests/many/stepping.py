@@ -93,7 +93,6 @@ class Crawl:
         self.client.hset(self.key("s"), process.name, self.now() - ago)
 
     def another_server(self) -> None:
-        """Let the next step meet a server that is not the last one's."""
         self.client.hset(self.key("m"), "run", "another")
 
     def check(self) -> None:
@@ -178,7 +177,6 @@ class Process:
         return self.step(puts=[put(url, **options) for url in urls])
 
     def pick(self, count: int = 50) -> dict[str, list[str]]:
-        """Pick homes; return their paths by origin."""
         return {name: paths(rows) for _, origins in self.step(room=count).picked for name, rows in origins}
 
     def take(self, home: str) -> Taken | None:

@@ -15,7 +15,7 @@ from polite.cli.main import main
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.many.servers import ValkeyServer, free_port
-from tests.support import fetch_all
+from tests.support import fetch_rest
 
 SECRET, USER = "hunter2", "alice"
 LOGIN = f"{USER}:{SECRET}@"
@@ -108,9 +108,7 @@ async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store:
         ({"lease": 6.0}, {}, "lease '15', and this process has '6'"),
     ],
 )
-async def test_a_crawl_with_other_policies_names_both(
-    valkey: ValkeyServer, of_gate: dict[str, Any], of_frontier: dict[str, Any], message: str
-) -> None:
+async def test_a_crawl_with_other_policies_names_both(valkey, of_gate, of_frontier, message):
     async def open_both(of_gate: dict[str, Any], of_frontier: dict[str, Any]) -> None:
         async with (
             gate(valkey.url, crawl="news", **of_gate) as opened,
@@ -134,9 +132,7 @@ async def test_a_crawl_with_other_policies_names_both(
         ("polite:{news:0}:t:https://a.test", "x", "a key that begins with polite:{news:0}: has another type"),
     ],
 )
-async def test_a_key_of_a_newer_version_or_another_program_is_named(
-    valkey: ValkeyServer, key: str, content: str | dict[str, str], message: str
-) -> None:
+async def test_a_key_of_a_newer_version_or_another_program_is_named(valkey, key, content, message):
     if isinstance(content, str):
         valkey.client.set(key, content)
     else:
@@ -148,8 +144,7 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
             polite.open_frontier(opened, crawl="news") as frontier,
         ):
             await frontier.put("https://a.test/")
-            frontier.close()
-            await fetch_all(frontier)
+            await fetch_rest(frontier)
 
     refused = await refusal(polite.StoreFailed, crawl)
 
@@ -167,9 +162,7 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
         ({"store": "URL/1", "crawl": "news"}, "a gate and its frontiers share one store"),
     ],
 )
-async def test_a_frontier_that_does_not_fit_its_gate_is_refused(
-    valkey: ValkeyServer, options: dict[str, Any], message: str
-) -> None:
+async def test_a_frontier_that_does_not_fit_its_gate_is_refused(valkey, options, message):
     if "store" in options:
         options = options | {"store": options["store"].replace("URL/1", valkey.url.replace("/0", "/1"))}
 
@@ -180,9 +173,6 @@ async def test_a_frontier_that_does_not_fit_its_gate_is_refused(
             await stack.enter_async_context(polite.open_frontier(opened, **options))
 
     assert message in await refusal(polite.InvalidOption, open_them)
-
-
-# The command line
 
 
 @pytest.mark.parametrize(

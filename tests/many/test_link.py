@@ -46,7 +46,6 @@ async def linked(url: str) -> AsyncIterator[RedisLink]:
 
 
 async def eventually_steps(link: RedisLink) -> str:
-    """What a session does: it tries again until the step is done."""
     until = time.monotonic() + 15.0
     while True:
         try:
@@ -119,8 +118,6 @@ async def test_a_full_server_is_named(start_valkey: Callable[..., ValkeyServer])
         with pytest.raises(StoreFailed, match="memory is full .*: raise its maxmemory"):
             await link.step(PREFIX, "1")
 
-
-# ACL
 
 # As docs/how-to/many-machines.md has them: for crawling, and for `polite store`.
 PAGE = Path(__file__).parents[2] / "docs/how-to/many-machines.md"
@@ -208,9 +205,6 @@ async def test_on_a_cluster_two_more_rules_are_enough(valkey_cluster: ValkeyClus
         await shared.close()
 
 
-# Cluster
-
-
 async def test_a_step_goes_to_the_node_of_its_slot(valkey_cluster: ValkeyCluster) -> None:
     async with linked(valkey_cluster.url) as link:
         for partition in range(8):
@@ -239,9 +233,6 @@ async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(valke
             node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_id)
 
         assert await eventually_steps(link) == "2"
-
-
-# Sentinel
 
 
 async def test_after_a_failover_the_sentinels_name_the_new_master(start_valkey, tmp_path):

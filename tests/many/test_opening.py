@@ -45,7 +45,6 @@ async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> N
         await shared.join("news")
         # A batch that was sent twice would be refused, and its reply would be lost.
         retry = client.get_retry()
-        assert retry is not None
         assert retry.get_retries() == 0
 
     assert await client.ping()
@@ -133,9 +132,6 @@ async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable
     assert f"(127.0.0.1:{master.port})" in message
 
 
-# TLS
-
-
 @pytest.fixture
 def authority(tmp_path: Path) -> Path:
     authority = trustme.CA()
@@ -159,9 +155,6 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer
     assert "CERTIFICATE_VERIFY_FAILED" in unknown
     assert "?ssl_ca_certs=ca.pem" in unknown
     assert "rediss://" in without
-
-
-# A crawl's terms
 
 
 async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: ValkeyServer) -> None:

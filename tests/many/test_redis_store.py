@@ -29,8 +29,6 @@ DAY = 86_400.0
 
 
 class AheadClock(SystemClock):
-    """A host whose wall clock is an hour ahead."""
-
     def wall(self) -> float:  # type: ignore[override]
         return time.time() + 3_600.0
 
@@ -43,9 +41,7 @@ def found(at: float, body: bytes = SMALL) -> Snapshot:
 async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisStore]]:
     links: list[RedisLink] = []
 
-    def make(
-        clock: SystemClock | None = None, server: ValkeyServer = valkey, patience_s: float = 60.0
-    ) -> RedisStore:
+    def make(clock=None, server=valkey, patience_s=60.0):
         links.append(RedisLink.to(Address.of(server.url)))
         return RedisStore(links[-1], clock or SystemClock(), patience_s=patience_s)
 

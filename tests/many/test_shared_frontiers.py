@@ -15,7 +15,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
 from tests.gate.support import Names
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
-from tests.support import fetch_all, now, scripted_gate
+from tests.support import fetch_rest, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -83,8 +83,6 @@ class Process:
         await self._stack.aclose()
 
     async def work(self, workers: int = 8, took_s: float = 0.05) -> None:
-        """Fetch until the crawl ends."""
-
         async def worker() -> None:
             async for permit in self.frontier:
                 async with permit:
@@ -119,9 +117,7 @@ async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> N
     assert [bool(admission) for admission in admissions] == [True] * 6 + [False] * 12
     assert len(site.pages) == 6 * (1 + 3 + 3)
     ends = [end for process in group for end in process.ends]
-    payloads = {
-        f"{host} {each}" for host in range(6) for each in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")
-    }
+    payloads = {f"{host} {e}" for host in range(6) for e in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")}
     assert {payload for _, payload, end in ends if end == "done"} == payloads
     assert len(ends) == len(payloads) + 1
     assert all(process.ends for process in group)
@@ -305,7 +301,6 @@ async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_
             await second.put("https://a.test/2")
             await asyncio.sleep(20)
             await old.__aexit__(None, None, None)
-            second.close()
-            await fetch_all(second)
+            await fetch_rest(second)
 
             assert second.done >= 1

@@ -29,7 +29,6 @@ async def member(valkey: ValkeyServer) -> AsyncIterator[tuple[polite.Gate, polit
 
 
 async def told(monitor: Monitor) -> dict[str, Any]:
-    """Return what the server says, asked now."""
     shared: Any = monitor._shared
     shared._asked_at = float("-inf")
     monitor.shared()

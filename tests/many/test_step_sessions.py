@@ -151,9 +151,6 @@ def test_a_short_silence_gives_no_grace(crawl: Crawl, one: Process, other: Proce
     assert len(other.step(room=9).picked) == 1
 
 
-# Sessions
-
-
 def holder(crawl: Crawl, *urls: str, name: str = "dead") -> Process:
     process = crawl.process(name)
     process.put(*urls)

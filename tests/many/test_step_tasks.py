@@ -178,9 +178,6 @@ def test_it_is_forgotten_after_four_leases_and_takes_no_room_of_finished_urls(cr
     assert one.step(puts=[loose(1)]).puts != [None]
 
 
-# Rows, and homes from the line
-
-
 def origins_of_news(process: Process) -> set[str]:
     return {origin for _, origin, _ in process.step().news}
 

@@ -55,7 +55,6 @@ def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
 
 @pytest.fixture
 def crawl(valkey: ValkeyServer) -> Process:
-    """A crawl in which one session holds a home that is delayed, and others wait."""
     process = begun(valkey).process("one")
     process.put("https://held.example/1", "https://held.example/2")
     process.take("held.example")

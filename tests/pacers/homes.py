@@ -10,8 +10,6 @@ from polite.ports import Clock
 
 
 class _Row:
-    """What the store knows of a home."""
-
     def __init__(self) -> None:
         self.owner: FakeHomes | None = None
         self.since: float | None = None

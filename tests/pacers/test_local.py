@@ -18,13 +18,11 @@ def pending(clock: ManualClock) -> int:
 
 
 async def settle_down() -> None:
-    """Let each task run until it waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
-    """Take a turn, and end it at once."""
     turn = await pacer.acquire(scopes or (A,))
     pacer.settle(turn, pause_s)
     pacer.release(turn)
@@ -84,9 +82,6 @@ async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     pacer.release(turn)
 
 
-# Cancelled requests
-
-
 @pytest.mark.parametrize("cancelled_first", [False, True])
 async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(cancelled_first: bool) -> None:
     clock = ManualClock(monotonic=0.0)
@@ -107,15 +102,11 @@ async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(c
     assert second.result().granted_at == 5.0
 
 
-# Callbacks
-
-
 async def test_acquire_now_returns_a_free_turn_or_none() -> None:
     clock = ManualClock()
     pacer = LocalPacer(clock, max_waiting=1)
 
     turn = pacer.acquire_now([A])
-    assert turn is not None
     assert not turn.waited
     assert pacer.acquire_now([A]) is None
     assert pacer.outlook([A]).waiting == 0

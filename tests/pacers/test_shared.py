@@ -23,9 +23,7 @@ A, B = Origin.of("https://a.test"), Origin.of("https://b.test")
 PLAIN_A = Origin.of("http://a.test")
 
 
-def shared(
-    store: FakeStore, policy: PacingPolicy | None = None, homes: FakeHomes | None = None, *, one: bool = False
-) -> tuple[SharedPacer, FakeHomes]:
+def shared(store, policy=None, homes=None, *, one=False):
     """Return the pacer and the homes of a new process. `one`: all scopes have one home."""
     policies = EffectivePolicies(policy or PacingPolicy())
     resolver = policies.scopes
@@ -50,9 +48,6 @@ async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s:
     return granted
 
 
-# Turns.
-
-
 @pytest.mark.parametrize("lost", [True, False])
 async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) -> None:
     pacer, homes = shared(store())
@@ -70,9 +65,7 @@ async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) 
 
 
 @pytest.mark.parametrize(("lost", "from_s"), [(True, 21.0 + 1.0), (False, 5.0)])
-async def test_a_home_that_is_lost_or_left_during_the_wait_is_taken_anew_before_the_turn(
-    lost: bool, from_s: float
-) -> None:
+async def test_a_home_that_is_lost_or_left_during_the_wait_is_taken_anew_before_the_turn(lost, from_s):
     kept = store(lease_s=20.0)
     pacer, homes = shared(kept)
     await fetch(pacer, A, delay_s=5.0)
@@ -161,9 +154,6 @@ async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_pro
         await pacer.acquire([(1, 2)])
 
 
-# Homes that come and go.
-
-
 @pytest.mark.parametrize(
     ("taken", "free_at"),
     [
@@ -208,10 +198,7 @@ async def test_the_delay_by_rules_counts_after_an_owner_that_ended_without_a_wor
     assert now() == pytest.approx(28.0)
 
 
-async def handed_over(
-    homes: FakeHomes, kept: FakeStore, policy: PacingPolicy | None = None
-) -> tuple[SharedPacer, FakeHomes]:
-    """Have all homes leave, and return another process that takes them."""
+async def handed_over(homes, kept, policy=None):
     homes.leave_all()
     assert homes.homes == {}
     return shared(kept, policy)
@@ -304,13 +291,10 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=100.0 + number)
     rest_s, state = pacer.hand_over("~ everything")
 
-    assert state is not None
     assert len(state.encode()) <= 1_000
     told = state.count("https://")
     assert rest_s == pytest.approx(100.0 + 199 - told, abs=0.1)
 
-
-# Divided scopes.
 
 CRAWL = ScopeName("crawl", "")
 DIVIDED = Scopes(

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -53,13 +53,8 @@ def least_gap(asked: list[float]) -> float:
     return min(after - before for before, after in pairwise(asked))
 
 
-# Gates
-
-
 @asynccontextmanager
-async def crawling(
-    clock: LeapingClock, pacing: polite.PacingPolicy, robots: bytes = b""
-) -> AsyncIterator[dict[str, list[float]]]:
+async def crawling(clock, pacing, robots=b""):
     """Tasks at several hosts, each with a hundred pages, under way until the block is left: when each host was asked."""
     hosts = [f"https://host{number}.test" for number in range(HOSTS)]
     site = ScriptedTransport({f"{host}/robots.txt": Reply(200, robots) for host in hosts})
@@ -92,11 +87,7 @@ async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(slep
         assert least_gap(host) >= 1.0 - 1e-6
 
 
-# Pacers
-
-
 async def visit(pacer: LocalPacer, gaps: list[float], sleeps_s: tuple[float, ...] = (0, 0, 0)) -> None:
-    """One request, with the process suspended before it is sent, before its response, and after it. Notes both times."""
     turn = await pacer.acquire(("site",))
     suspend(sleeps_s[0])
     gaps.append(now())

@@ -7,6 +7,5 @@ A, B, C, IP, ALL = "a.example", "b.example", "c.example", "192.0.2.1", "everythi
 
 
 def finish(turnstile: Turnstile, turn: Turn, now: float, pause_s: float = 1.0) -> None:
-    """Settle a turn with a delay, and release it."""
     turnstile.settle(turn, now, pause_s)
     turnstile.release(turn, now)

@@ -16,7 +16,6 @@ def circuits() -> Circuits:
 
 
 def opened(at: float = 0.0) -> Circuits:
-    """A's circuit opened at that time."""
     made = circuits()
     for _ in range(3):
         made.failed(A, at - 1.0, at, POLICY)

@@ -119,7 +119,6 @@ class Crawl:
         return self.pause.seconds
 
     def of(self, host: Host, seconds: float, status: int) -> list[float]:
-        """Crawl for so long. Return the delays."""
         delays = []
         while self.wall < 1e9 + seconds:
             accepted, after_s = host.ask(self.wall - 1e9)

@@ -78,9 +78,7 @@ def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, leas
         (Outcome(failed=True), None, 2.0, False),
     ],
 )
-def test_no_throttle_is_quicker_than_the_policy(
-    throttle: Throttle, outcome: Outcome, pace: RequestedPace | None, least_s: float, strike: bool
-) -> None:
+def test_no_throttle_is_quicker_than_the_policy(throttle, outcome, pace, least_s, strike):
     policies = EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), throttle)
 
     pause = policies.of(ORIGIN).rest(outcome, ThrottleContext(pace, 0, 0.0))

@@ -59,7 +59,6 @@ def test_octets_are_no_requests() -> None:
 
     assert gaps('"d";r=5000;t=60', policy) == []
     found = said('"d";r=0;t=60', policy)
-    assert found is not None
     assert found.wait_s == 61.0
 
 
@@ -78,7 +77,6 @@ def test_octets_are_no_requests() -> None:
 def test_a_spent_quota_waits_for_its_reset(limit: str, policy: str, wait_s: float | None) -> None:
     found = said(limit, policy)
 
-    assert found is not None
     assert found.wait_s == wait_s
 
 
@@ -90,9 +88,6 @@ def test_the_lines_of_a_field_are_one_list() -> None:
     ]
 
     assert reported(200, headers, lambda: 0.0).rate_limits == said('"a";r=0;t=1', '"a";q=1;w=2, "b";q=1;w=3')
-
-
-# The part of a throttle.
 
 
 def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
@@ -109,9 +104,6 @@ def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
     assert spent == Pause(600.0, because)
     assert held == Pause(20.0, f"{because}, held to max_rate_limit_delay 20 s")
     assert RateLimit(0.0).rest(Outcome(200, rate_limits=limits), context) is None
-
-
-# What is remembered.
 
 
 def learned(*texts: tuple[float, str, str]) -> KnownQuotas:
@@ -136,9 +128,7 @@ def test_a_policy_holds_for_an_hour_or_its_window() -> None:
     assert not short.by_origin
 
 
-def test_the_first_window_of_a_policy_has_room_for_earlier_requests_unless_the_server_tells_what_is_left() -> (
-    None
-):
+def test_the_first_window_of_a_policy_has_room_for_earlier_requests_unless_the_server_tells_what_is_left():
     alone, told = learned((0.0, "", '"d";q=10;w=60')), learned((0.0, '"d";r=9;t=60', '"d";q=10;w=60'))
     again = learned((0.0, "", '"d";q=10;w=60'), (50.0, "", '"d";q=10;w=60'))
     few = learned((0.0, "", '"d";q=3;w=60'))
@@ -166,7 +156,6 @@ def test_quotas_policies_and_origins_are_bounded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("polite.pacing.rate_limits._MOST_ORIGINS", 10)
     many = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
     known = learned(*((float(n), "", f'"p{n}";q=1;w={n}') for n in range(1, 50)))
-    assert many is not None
 
     assert len(many.quotas) == 16
     assert len(known.by_origin[SITE.text]) == 8

@@ -64,9 +64,7 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
     strikes=st.integers(0, 10_000),
     chance=st.floats(0.0, 1.0),
 )
-def test_jitter_only_adds_and_every_pause_can_be_settled(
-    status: int | None, retry_after_s: float | None, crawl_delay: float | None, strikes: int, chance: float
-) -> None:
+def test_jitter_only_adds_and_every_pause_can_be_settled(status, retry_after_s, crawl_delay, strikes, chance):
     plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
     outcome = Outcome(status, retry_after_s)
 
@@ -117,9 +115,7 @@ def test_t3_a_request_rate_counts_within_its_window_only() -> None:
 @pytest.mark.parametrize(
     ("elapsed_s", "seconds"), [(None, None), (0.0, 1.0), (0.1, 1.0), (0.5, 2.5), (3.0, 10.0), (9_000.0, 10.0)]
 )
-def test_a_slow_server_is_left_alone_for_longer_within_limits(
-    elapsed_s: float | None, seconds: float | None
-) -> None:
+def test_a_slow_server_is_left_alone_for_longer_within_limits(elapsed_s, seconds):
     pause = Latency(5.0, least=1.0, most=10.0).rest(Outcome(200, elapsed_s=elapsed_s), NOTHING)
 
     assert (None if pause is None else pause.seconds) == seconds

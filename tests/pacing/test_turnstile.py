@@ -1,4 +1,4 @@
-"""The turnstile: order, cancellation, misuse, what delays the next turn of a scope, what is forgotten; time is an argument."""
+"""The turnstile: order, cancellation, misuse, what delays the next turn, what is forgotten; and nothing starves. Time is given."""
 
 import math
 import random
@@ -114,9 +114,7 @@ def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
 
 @pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("scopes", [(A,), (A, IP)])
-def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(
-    scopes: tuple[str, ...], refused: bool
-) -> None:
+def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(scopes, refused):
     turnstile = Turnstile(concurrency=2, provisional_s=1.0)
     first, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
     assert turnstile.due(1.0) == [slow]
@@ -160,22 +158,6 @@ def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
     assert turnstile.outlook((B,), 2.0).ready_at == 10.0
 
 
-def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
-    asked: list[str] = []
-    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
-    turnstile.hold(A, 9.0)
-    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
-    turnstile.hold(IP, 9.0)
-    asked.clear()
-
-    turnstile.relimit(1.0)
-    assert asked == [B]
-    assert turnstile.due(9.0) == [waiting]
-    assert turnstile.request((IP,), 9.0).granted_at == 9.0
-
-    assert asked == [B, A, IP]
-
-
 def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile = Turnstile()
     turnstile.hold(A, 10.0, "Crawl-delay")
@@ -187,7 +169,6 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
 
 
 def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
-    """So many requests that come and go."""
     for _ in range(requests):
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
 
@@ -263,3 +244,51 @@ def test_each_turn_is_granted_at_the_very_end_of_its_delay() -> None:
             turnstile.request((len(ends) - 1,), now)
         now = turnstile.queue.next_at
     assert not turnstile.queue.waiting
+
+
+# Where each request delays its scopes by R seconds at most, one that names k scopes, each with n that came before it, is granted
+# within R * k * (n + 1) seconds: nothing that comes later overtakes it, and where it is first it keeps its place.
+REST_S = 1.0
+
+
+def wait(turnstile: Turnstile, scopes: tuple[str, ...], now: float) -> Turn:
+    """A request that waits: where it would be granted at once, the scopes rest for it, and it asks again."""
+    while (turn := turnstile.request(scopes, now)).granted_at is not None:
+        finish(turnstile, turn, now)
+    return turn
+
+
+def served_at(turnstile, wanted, busy, chance, most_s):
+    """When the wanted turn was granted, while whoever is served asks again at once."""
+    now = 0.0
+    while now <= most_s:
+        for turn in turnstile.due(now):
+            if turn is wanted:
+                return now
+            finish(turnstile, turn, now, REST_S * chance.choice([0.5, 1.0, 1.0]))
+            wait(turnstile, turn.scopes if chance.random() < 0.8 else chance.choice(busy), now)
+        following = turnstile.queue.next_at
+        assert following is not None
+        now = max(now, following)
+    return now
+
+
+@pytest.mark.parametrize("scopes", [2, 6, 20])
+@pytest.mark.parametrize("rivals", [0, 1, 5])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_each(scopes, rivals, seed):
+    chance = random.Random(seed)
+    names = [f"scope-{number}" for number in range(scopes)]
+    chance.shuffle(names)
+    turnstile = Turnstile()
+    # At each scope one that rests, and as many as there are rivals, who asked before and ask again for ever.
+    for name in names:
+        finish(turnstile, turnstile.request((name,), 0.0), 0.0)
+        for _ in range(rivals):
+            wait(turnstile, (name,), 0.0)
+    wanted = wait(turnstile, tuple(names), 0.0)
+    for name in names * 3:
+        wait(turnstile, (name,), 0.0)
+
+    bound = REST_S * scopes * (rivals + 1)
+    assert served_at(turnstile, wanted, [(name,) for name in names], chance, bound) <= bound

@@ -171,8 +171,6 @@ def test_the_supported_version_is_that_of_the_package() -> None:
     assert f"now {__version__.rpartition('.')[0]} |" in (ROOT / "SECURITY.md").read_text()
 
 
-# The site.
-
 SITE = Site(ROOT, ROOT / "out" / "site")
 
 

@@ -73,7 +73,6 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         setattr(stub, interface, type(interface, (), {"__class_getitem__": lambda *_: object}))
         monkeypatch.setitem(sys.modules, name, stub)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

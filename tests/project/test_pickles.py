@@ -78,7 +78,6 @@ EXAMPLES: Mapping[object, object] = {
 
 
 def example(kind: Any) -> Any:
-    """Return a value of a type."""
     if kind in EXAMPLES:
         return EXAMPLES[kind]
     origin, arguments = get_origin(kind), get_args(kind)
@@ -94,7 +93,6 @@ def example(kind: Any) -> Any:
 
 
 def made(cls: type) -> Any:
-    """Return a value of a class, with an example of each field that has no default."""
     if cls in EXAMPLES:
         return EXAMPLES[cls]
     hints = get_type_hints(cls)

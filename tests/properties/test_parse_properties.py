@@ -81,9 +81,7 @@ def test_lines_and_groups_agree_on_what_a_rule_is(body: str, dialect: Dialect):
     groups = parse(body, dialect).groups
 
     assert {number for group in groups for number in group.lines} == named
-    assert {rule.line for group in groups for rule in group.rules} == {
-        n for n in read if named and n > min(named)
-    }
+    assert {r.line for group in groups for r in group.rules} == {n for n in read if named and n > min(named)}
 
 
 Unit = tuple[str, int]

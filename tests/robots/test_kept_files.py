@@ -89,8 +89,6 @@ def test_the_estimate_is_no_less_than_what_was_measured_and_no_more_than_six_tim
     assert taken <= made[0].memory <= 6 * taken
 
 
-# The compact form.
-
 BODY = b"User-agent: *\nDisallow: /\xff\nNoindex: /x\n" * 50
 OWN = replace(RFC9309, name="own", has_wildcards=False)
 CHANGED = replace(GOOGLE, supplies_slash=True)

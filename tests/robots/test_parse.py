@@ -1,4 +1,4 @@
-"""parse, Robots, RuleSet and Decision: what is accepted and bounded, what a file says, at what pace, and without a file."""
+"""parse, Robots, RuleSet, Decision, groups and UserAgent: what is accepted and bounded, what a file says, and whom it binds."""
 
 import sys
 import threading
@@ -6,11 +6,11 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from polite.errors import InvalidURL
+from polite.errors import InvalidURL, InvalidUserAgent
 from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, visit_time
-from polite.robots.agent import UserAgent
+from polite.robots.agent import UserAgent, names_agent
 from polite.robots.decision import Rule
-from polite.robots.dialect import GOOGLE
+from polite.robots.dialect import GOOGLE, RFC9309
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
 from polite.robots.result import Unavailable, Unreachable
@@ -86,8 +86,6 @@ def test_threads_may_ask_one_file_for_rules_at_one_time():
         sys.setswitchinterval(before)
 
 
-# Crawl-delay, Request-rate and Visit-time: read leniently, and garbage ignored.
-
 MORNING = VisitTime(360, 525)
 
 
@@ -146,8 +144,6 @@ def test_a_file_gives_each_agent_the_pace_of_its_own_group():
     assert (others.crawl_delay, others.request_rate, others.visit_time) == (1.0, None, None)
 
 
-# RuleSet and Decision: what they say, and what a crawler without a file is told.
-
 RULES = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*c\nDisallow:\n").rules_for("ExampleBot")
 URL = "https://example.com/robots.txt"
 
@@ -203,3 +199,94 @@ def test_without_an_answer_all_is_denied_but_robots_txt():
     assert rules.decide("/").cause is Reason.TIMEOUT
     assert rules.allows("/robots.txt")
     assert not RuleSet.deny_all(Reason.UNREACHABLE, dialect=GOOGLE).allows("/robots.txt")
+
+
+def test_what_stands_below_keeps_its_line():
+    robots = parse("\nuser-agent: a\n#\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: a\ndisallow /d", GOOGLE)
+
+    assert [(rule.pattern, rule.line) for rule in robots.rules_for("a").rules] == [("/b", 4), ("/d", 8)]
+    assert robots.rules_for("a").crawl_delay == 5.0
+    assert [group.lines for group in robots.groups] == [(2,), (7,)]
+
+    # A group is read in pieces.
+    long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
+    assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "User-agent: foobot\nDisallow-note: see wiki\nUser-agent: barbot\nDisallow: /p\n",
+        "User-agent: foobot\nAllow: /a\nUser-agent-note: see wiki\nDisallow: /p\n",
+        "User-agent: *\nDisallow: /p\n\nUser-agent-contact: foobot@example.com\n",
+        "User-agents: foobot\nDisallow; /p\nUser-agent: barbot\nAllow: /\n",
+        "User-agent: foobot\nDisallow-all: /p\n",
+        "User-agent: *\nDisallow: /p\n\nUser-agent: *\nDisallow cgi-bin\n\nUser-agent: goodbot\nAllow: /p\n",
+        "User-agent: foobot\nDisallow-all /x # c\nUser-agent: *\nDisallow: /p\n",
+        "User-agent: foobot\nAllow: /a\nUser-agent note: see wiki\nDisallow: /p\n",
+    ],
+)
+def test_a_field_that_only_begins_as_another_can_forbid_but_takes_no_rule_from_a_group(file: str):
+    robots = parse(file)
+
+    assert not robots.decide("foobot", "/p")
+    assert not parse(robots.to_text()).decide("foobot", "/p")
+
+
+@pytest.mark.parametrize(
+    ("header", "tokens"),
+    [
+        ("ExampleBot-News/1.0 (+https://example.com/bot)", ("examplebot-news", "examplebot")),
+        ("AdsBot-Google-Mobile", ("adsbot-google-mobile", "adsbot-google", "adsbot")),
+        ("MJ12bot/v1.4 (http://mj12bot.com/)", ("mj12bot",)),
+        ("Mozilla/5.0 (compatible; ExampleBot/1.0; +http://example.com/)", ("examplebot",)),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; Compatible;bingbot/2.0) Chrome/1", ("bingbot",)),
+        ("Mozilla/5.0 (compatible; )", ("mozilla",)),
+        ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
+        ("7-up", ("7-up",)),
+        ("Bot/1 (für alle)", ("bot",)),
+    ],
+)
+def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
+    assert UserAgent(header).tokens == tokens
+
+
+def test_explicit_names_are_kept_in_order_lower_case_and_once():
+    agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
+
+    assert agent.tokens == ("examplebot-news", "other")
+    assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32
+    assert {agent: 1}[UserAgent("(no product)", tokens=["ExampleBot-News", "other"])] == 1
+    with pytest.raises(FrozenInstanceError):
+        agent.header = "other"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bot\r\nX: y", "Bot\x85", "Bot €", "B" * 2_049, None, "*", "/1.0", "1.0", "--"]
+)
+def test_a_header_that_cannot_be_sent_or_names_no_product_is_refused(header: str):
+    with pytest.raises(InvalidUserAgent):
+        UserAgent(header)
+
+
+@pytest.mark.parametrize(
+    "tokens", ["examplebot", [""], ["a b"], ["*"], ["a/1"], ["12"], ["ä"], [None], ["a\n"], ["a"] * 33]
+)
+def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
+    with pytest.raises(InvalidUserAgent, match="tokens "):
+        UserAgent("ExampleBot", tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "named"),
+    [
+        ("bot12", "bot1", False),
+        ("bot1x", "bot1", False),
+        ("bot1/2", "bot1", True),
+        ("bot2", "bot", True),
+        ("BOT", "bot", True),
+    ],
+)
+def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
+    assert names_agent(value, name) is named

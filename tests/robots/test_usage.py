@@ -76,9 +76,6 @@ def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_n
     assert list(by({"Content-Usage": f"{label}=y"}).by_use) == [label]
 
 
-# Content-Usage and Content-Signal
-
-
 @pytest.mark.parametrize(
     "value", ["train-ai=n, x=", 'x="\\", train-ai=n', "TRAIN-AI=n", "train-ai=n search=y", "train-ai=n,"]
 )
@@ -134,18 +131,12 @@ def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
     assert by(robots=above + group("Content-Signal: search=yes")).refused == ()
 
 
-# noai, noimageai
-
-
 def test_noimageai_is_about_images_and_about_an_image_itself():
     headers = {"X-Robots-Tag": "noimageai"}
 
     assert by(headers).refused == ("image-ai",)
     assert by(headers | {"Content-Type": "Image/PNG; a=b"}).refused == ("ai-input", "ai-train", "image-ai")
     assert by({"X-Robots-Tag": "noai"}).refused == ("ai-input", "ai-train", "image-ai")
-
-
-# TDMRep
 
 
 @pytest.mark.parametrize(
@@ -169,9 +160,6 @@ def test_the_page_replaces_the_headers_and_these_the_file(meta_value, header, fi
     assert said.allows("tdm") is not reserved
     assert said.refused == (("tdm", "ai-input", "ai-train") if reserved else ())
     assert said.tdm_policy == policy
-
-
-# RSL
 
 
 def test_the_licences_of_the_agents_group_and_of_the_response_apply():
@@ -201,7 +189,6 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
         ]
     ).challenge  # fmt: skip
 
-    assert challenge is not None
     assert (challenge.error, challenge.description) == ("e", "a, b")
     assert challenge.authorization_uri == "https://l.example/t"
     assert challenge.authorization("a.b-c_~+/1==") == {"Authorization": "License a.b-c_~+/1=="}
@@ -210,9 +197,6 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
         with pytest.raises(InvalidOption, match="the licence token must be") as caught:
             challenge.authorization(token)
         assert not token or token not in str(caught.value)
-
-
-# Arguments and hostile input
 
 
 @pytest.mark.parametrize(
@@ -279,7 +263,6 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
         for path in ("/directory-a/x?y", "/directory-b/images/x.jpg", "/directory-b/images/x.png")
     ] == [True, False, None]
     rule = file.at("/directory-b/html/")
-    assert rule is not None
     assert rule.policy == "https://example.com/policy.json"
 
 

@@ -1,11 +1,23 @@
-"""The standards' own vectors, byte for byte, that of the key directory among them, and what of a directory is refused."""
+"""The standards' own vectors, byte for byte, that of the key directory among them, and what of a directory is refused.
 
+SigningKey: what it reads, what it refuses, and that it shows nothing.
+"""
+
+import copy
 import json
+import os
+import pickle
+import stat
+import sys
+import traceback
 from base64 import urlsafe_b64decode
 from pathlib import Path
+from typing import Any
 
 import http_sfv
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import polite
@@ -118,3 +130,128 @@ def test_a_directory_has_some_keys_each_once_and_none_of_the_standards(rfc_key: 
     ):
         with pytest.raises(polite.InvalidOption, match=why):
             key_directory(keys)
+
+
+NO_PASSWORD = serialization.NoEncryption()
+ENCRYPTED = serialization.BestAvailableEncryption(b"secret")
+
+
+def pem(key: Any, encryption: Any = NO_PASSWORD) -> bytes:
+    written: bytes = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+    )
+    return written
+
+
+def read(tmp_path: Path, content: bytes) -> SigningKey:
+    (tmp_path / "key").write_bytes(content)
+    return SigningKey.read(tmp_path / "key")
+
+
+def jwk(**members: Any) -> bytes:
+    return json.dumps({**vectors.JWK, **members}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [vectors.PEM, jwk(), b"\n  " + jwk(), jwk(d=vectors.SEED + "=")],
+    ids=["pem", "jwk", "space", "padding"],
+)
+def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
+    key = read(tmp_path, content)
+
+    assert key.thumbprint == vectors.THUMBPRINT
+    assert key.is_an_example
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xff" * 50, "no key that can be read"),
+        (vectors.PEM.replace(b"MC4C", b"MC4D"), "no key that can be read"),
+        (vectors.PUBLIC_PEM, "it is a public key"),
+        (pem(ed25519.Ed25519PrivateKey.generate(), ENCRYPTED), "encrypted with a password"),
+        (pem(rsa.generate_private_key(65537, 2048)), "it is an RSA key"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), "it is an"),
+        (b"{", "it is no JSON"),
+        (b"{" * 50_000, "it is no JSON"),
+        (b'{"keys": []}', 'no JWK with "kty": "OKP"'),
+        (jwk(crv="X25519"), 'no JWK with "kty": "OKP" and "crv": "Ed25519"'),
+        (json.dumps({n: v for n, v in vectors.JWK.items() if n != "d"}).encode(), "it is a public key"),
+        (jwk(d="!!"), 'its "d" is not 32 octets'),
+        (jwk(d="ä" * 43), 'its "d" is not 32 octets'),
+        (jwk(d=vectors.SEED[:-2]), 'its "d" is not 32 octets'),
+        (jwk(x=vectors.RFC8037_JWK["x"]), 'its "x" is not the public key'),
+        (b"x" * 70_000, "longer than 65536 octets"),
+    ],
+)
+def test_what_is_no_such_key_is_refused_by_name(tmp_path: Path, content: bytes, why: str) -> None:
+    with pytest.raises(polite.InvalidOption) as caught:
+        read(tmp_path, content)
+
+    assert why in str(caught.value)
+    assert str(tmp_path / "key") in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [jwk(d=vectors.SEED[:-3]), vectors.PEM.replace(b"DFtM", b"D")])
+def test_no_error_shows_a_part_of_the_key(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(polite.InvalidOption) as caught:
+        read(tmp_path, content)
+
+    shown = "".join(traceback.format_exception(caught.value))
+    assert vectors.SEED[:8] not in shown
+    assert "MC4CAQ" not in shown
+
+
+def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> None:
+    secret = key_file.read_text().splitlines()[1]
+    signer = polite.WebBotAuth(key, "https://bot.test")
+
+    for shown in (repr(key), str(key), repr(signer), f"{vars(signer)}"):
+        assert key.thumbprint in shown
+        assert secret[22:] not in shown
+    assert key.public_jwk.keys() == {"kty", "crv", "kid", "x", "use"}
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+def test_a_key_that_others_can_read_is_warned_of(mode: int, warned: bool, key_file, caplog):
+    key_file.chmod(mode)
+
+    SigningKey.read(key_file)
+
+    assert ("key.pem' can be read by other users" in caplog.text) is warned
+    assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
+
+
+def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = SigningKey.make(tmp_path / "new.pem")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "new.pem").stat().st_mode) == 0o600
+    assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
+    assert not made.is_an_example
+    with pytest.raises(polite.InvalidOption, match="no.pem.*No such file"):
+        SigningKey.read(tmp_path / "no.pem")
+    with pytest.raises(polite.InvalidOption, match="new.pem.*the file exists"):
+        SigningKey.make(tmp_path / "new.pem")
+    assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
+
+
+def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    for use in (SigningKey.read, SigningKey.make):
+        with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[sign\]'"):
+            use(tmp_path / "key.pem")
+
+
+def test_copies_of_settings_have_the_same_key_and_signer_and_no_key_is_pickled(key: SigningKey) -> None:
+    signer = polite.WebBotAuth(key, "https://bot.test")
+
+    assert copy.copy(key) is copy.deepcopy(key) is key
+    assert copy.deepcopy({"signer": signer})["signer"] is signer
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(key)

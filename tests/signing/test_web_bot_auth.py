@@ -14,7 +14,6 @@ NOW = 1_750_000_000.7
 
 
 def signed(signer: WebBotAuth, url: str, **seen: str) -> Verified:
-    """Sign a request, and verify it at the server that the URL names, or at another."""
     target = polite.Target.of(url)
     scheme, _, authority = target.origin.text.partition("://")
     server = {"method": "GET", "authority": authority, "scheme": scheme, "path": target.path, **seen}

@@ -21,7 +21,6 @@ def read(
 
 
 def urls(data: bytes | str, **options: int) -> list[str]:
-    """Return the URLs of a file that has no problem."""
     parser, found = read(data, **options)
     assert parser.problem is None
     return [each.url for each in found]

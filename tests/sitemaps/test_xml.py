@@ -1,12 +1,18 @@
-"""Sitemaps, indexes, RSS and Atom: which elements count, and what they say; and lastmod in each form that sites write."""
+"""Sitemaps, indexes, RSS and Atom: which elements count, and what they say; and lastmod in each form that sites write.
+
+Any octets give the same in any chunks.
+"""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polite.sitemaps import Alternate, ChangeFrequency, SitemapEntry, SitemapKind, SitemapLink
 from polite.sitemaps.entry import NO_DATE, parse_date
 from tests.sitemaps.support import FILE, NAMESPACE, XML, pages, read, urls, urlset
+from tests.support import examples
 
 
 def test_an_entry_has_what_its_site_says():
@@ -118,8 +124,6 @@ def test_a_priority_out_of_its_limits_is_none(priority):
     assert entry.priority is None
 
 
-# lastmod, and how much time a date covers.
-
 DAY = timedelta(days=1)
 
 
@@ -155,3 +159,21 @@ def test_a_date_covers_what_it_leaves_out(text, date, span):
 )  # fmt: skip
 def test_what_is_no_date(text):
     assert parse_date(text) == NO_DATE
+
+
+PIECES = "</urlset> <url> </url> <loc>https://example.com/ </loc> <![CDATA[ ]]> &#233; <!-- -->".split()
+FILES = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=9).map(
+    lambda each: urlset("".join(each))
+)
+ENCODED = st.builds(str.encode, FILES, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), st.just("replace"))
+
+
+@examples(100, fast=20)
+@given(st.binary(max_size=200) | ENCODED, st.integers(1, 64), st.data())
+def test_any_octets_give_the_same_in_any_chunks_and_no_exception(data: bytes, size: int, more: st.DataObject):
+    cut = data[: more.draw(st.integers(0, len(data)))]
+
+    small, found = read(cut, size=size)
+    whole, all_found = read(cut)
+
+    assert (found, small.problem, small.kind) == (all_found, whole.problem, whole.kind)

@@ -15,14 +15,11 @@ from tests.support import scripted_gate
 
 @dataclass
 class Watched:
-    """A gate, its frontier, and the monitor of both."""
-
     gate: polite.Gate
     frontier: Frontier
     monitor: Monitor
 
     async def look(self, seconds=3.5):
-        """Look, as a browser does, then and now; return the state."""
         self.monitor.state()
         await asyncio.sleep(seconds)
         return self.monitor.state()
@@ -30,7 +27,6 @@ class Watched:
 
 @asynccontextmanager
 async def watched(script=None, *, frontier=None, **options):
-    """Open a gate, its frontier and a monitor, in virtual time."""
     async with (
         scripted_gate(script, **options) as gate,
         polite.open_frontier(gate, **(frontier or {})) as queue,
@@ -53,14 +49,12 @@ class Served:
     clock: ManualClock
 
     async def get(self, path, method="GET", **headers):
-        """Return status and body; JSON as its value."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.session.request(method, self.page.url + path, headers=sent) as response:
             json = response.content_type == "application/json" and method == "GET"
             return response.status, await (response.json() if json else response.text())
 
     async def visit(self, url, *, status):
-        """Put a URL, and fetch it in its turn."""
         await self.frontier.put(url)
         coming = asyncio.ensure_future(anext(self.frontier))
         await self.pass_time(5)
@@ -68,7 +62,6 @@ class Served:
             permit.report(status=status)
 
     async def pass_time(self, seconds):
-        """Let time pass on the crawl's clock."""
         await self.clock.advance_and_run(seconds)
 
 

@@ -36,7 +36,6 @@ async def tab(browser):
 
 
 async def until(tab, crawl, script):
-    """Let the crawl's time pass until an expression of the page is true."""
     loop = asyncio.get_running_loop()
     end = loop.time() + 30
     while loop.time() < end:

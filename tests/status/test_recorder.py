@@ -42,9 +42,6 @@ def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded():
     assert max(len(each.text) for each in recorder.noted(10_000)) < 320
 
 
-# The last ten minutes.
-
-
 def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_empty():
     timeline = Timeline(100.0)
     timeline.add(101.0, Second(well=1))
@@ -61,8 +58,6 @@ def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_
     assert len(timeline.add(1e9, Second(well=1))) == LENGTH_S
     assert len(timeline.add(1e9 + 1, Second(well=1))) == 1
 
-
-# What an operator is told first.
 
 GRAVEST = ("bad", "warn", "info")
 WELL = {

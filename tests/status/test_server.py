@@ -19,9 +19,6 @@ TOKEN = "a-token-of-enough-characters"
 BAD_TOKENS = ("short", "x" * 1_025, "umlautäöüäöüäöüäöü", 7)
 
 
-# Who may see it.
-
-
 @pytest.mark.parametrize(
     ("host", "loopback"),
     [
@@ -56,9 +53,6 @@ def test_a_host_that_another_site_could_have_is_refused(header, known):
     assert Access("127.0.0.1", None, ["Status.example.com"]).known_host(header) is known
     if header == "192.0.2.1":
         assert Access("0.0.0.0", TOKEN).known_host(header)
-
-
-# Paths.
 
 
 async def test_the_page_and_its_files_are_whole_and_from_this_host():
@@ -311,9 +305,6 @@ async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out_and
 
     assert status == 200
     assert any(answers) is answered
-
-
-# The end, and failures.
 
 
 async def test_close_ends_connections_soon_though_one_was_cancelled_and_the_gate_goes_on():

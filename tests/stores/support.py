@@ -25,7 +25,6 @@ def large(octets):
 
 
 def raw(path, statement, *values):
-    """Execute a statement on a connection of its own; return the rows."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         return connection.execute(statement, values).fetchall()
 
@@ -38,7 +37,6 @@ async def filled(path):
 
 # Each fault returns the file's path and the word by which the error is known.
 def missing_folder(path):
-    """Name a file in a folder that does not exist."""
     return path.parent / "none" / "crawl.sqlite", "does the folder exist"
 
 

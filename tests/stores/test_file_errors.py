@@ -193,9 +193,6 @@ async def test_what_no_caller_gets_an_error_for_waits_in_memory_until_the_file_w
     assert (await again.load(SITE), await again.held(SITE), await again.validators(page)) == known
 
 
-# What happens with on_failure="memory".
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_memory_takes_over_from_a_failing_file_and_says_so_once(path, fault, caplog):
     if fault in (torn, read_only):
@@ -253,9 +250,6 @@ def test_what_waits_in_memory_is_bounded(monkeypatch):
 
     assert few == (["c", "d", "a"], ["c", "d", "a"], ["a", "c", "d"])
     assert list(waiting.snapshots) == ["y", "z"]
-
-
-# Files of other versions and of other programs.
 
 
 @pytest.fixture

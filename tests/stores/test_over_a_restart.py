@@ -19,7 +19,6 @@ pytestmark = pytest.mark.virtual_time
 
 
 def run(store: Any, script: Any = None, **options: Any) -> OpenedGate:
-    """One run of a crawler."""
     return scripted_gate(script or {ROBOTS: RULES}, store=store, **options)
 
 
@@ -87,8 +86,6 @@ async def test_a_back_off_of_robots_txt_itself_is_kept_too(path):
 
 
 class Noted(SqliteStore):
-    """Notes back-offs, instead of saving them."""
-
     def hold(self, origin, back_off):
         self.kept = [*getattr(self, "kept", ()), back_off]
 

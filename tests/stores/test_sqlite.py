@@ -26,7 +26,6 @@ NUMBERED = [Origin.of(f"https://h{number}.test") for number in range(500)]
 
 
 def batches_of(store, monkeypatch):
-    """How many snapshots, and how many pages, each transaction has written."""
     batches = []
     write = store._file.write
 
@@ -245,7 +244,6 @@ def site(number):
 
 
 def found(octets):
-    """A body that does not compress."""
     return renewed(None, Found(random.Random(octets).randbytes(octets), 200, ""), POLICY, 15.0)
 
 

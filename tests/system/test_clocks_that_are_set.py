@@ -90,7 +90,6 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
             assert not await gate.check(PAGE)
             assert now() == queued_at
             standing = gate.services.origins.current(polite.Origin.of(SITE))
-            assert standing is not None
             assert standing.fresh(clock.wall())
             await asyncio.sleep(rest / 20)
         told = (await gate.explain(PAGE)).snapshot
@@ -121,11 +120,7 @@ async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, k
     assert len(server.asked) == 2
 
 
-# Thirty days.
-
-
 async def failing_for(gate: polite.Gate, seconds: float) -> bool:
-    """Whether /page was ever allowed, asked at each half hour."""
     ever, end = False, now() + seconds
     while now() < end:
         ever = ever or (await gate.check(PAGE)).allowed
@@ -182,9 +177,6 @@ async def test_the_last_copy_decides_whatever_the_clock(seconds: float) -> None:
                 await asyncio.sleep(HOUR)
 
 
-# A copy that is good.
-
-
 @pytest.mark.parametrize(
     ("seconds", "asked"), [(HOUR, 1), (DAY, 2), (30 * DAY, 2), (-HOUR, 1), (-30 * DAY, 2)]
 )
@@ -214,9 +206,6 @@ async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most(
             await gate.check(PAGE)
 
     assert now() <= 2 * 24 * HOUR + 24 * HOUR
-
-
-# What is kept in a file.
 
 
 @pytest.mark.parametrize("seconds", STEPS)

@@ -51,7 +51,6 @@ def opened(server: Server, store: RobotsStore | None, **robots: Any) -> OpenedGa
 
 
 async def walk(gate, until, seen):
-    """Ask at each hour, and in between whenever the site may be asked again."""
     while now() < until:
         explanation = await gate.explain(PAGE)
         seen(explanation, await gate.check(PRIVATE))

@@ -13,7 +13,7 @@ from polite.pacing.outcome import Pause
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import Abort, OpenedGate, scripted_gate
+from tests.support import Abort, OpenedGate, end_next, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -85,8 +85,7 @@ async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max
             async with await anext(frontier) as permit:
                 permit.retry()
         if kind is polite.events.Retried:
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
         await frontier.join()
 
         assert (frontier.waiting, frontier.done + frontier.dropped) == (0, 1)
@@ -102,8 +101,6 @@ async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_q
 
     assert site.asked == 2
 
-
-# The turn is given back, and the next request has it.
 
 PAGE = f"{SITE}/page"
 ERRORS = [asyncio.CancelledError, ZeroDivisionError]

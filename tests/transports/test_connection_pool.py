@@ -40,8 +40,6 @@ def talking(*answers: bytes | tuple[bytes, ...]) -> Script:
 
 
 class Client:
-    """Robots.txt and pages over one pool."""
-
     def __init__(self, policy: FetchPolicy) -> None:
         self.pool = ConnectionPool(policy, ssl=trusting(policy.ca_file), use_dns_cache=False)
         self._robots = HttpTransport("TestBot/1.0", policy, None, self.pool)
@@ -119,9 +117,7 @@ async def test_a_response_with_a_certain_end_leaves_its_connection_to_the_page(a
         b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
     ],
 )  # fmt: skip
-async def test_any_other_closes_it_and_octets_after_the_end_never_become_the_page(
-    answer: bytes | tuple[bytes, ...],
-) -> None:
+async def test_any_other_closes_it_and_octets_after_the_end_never_become_the_page(answer):
     assert await connections(answer) == 2
 
 

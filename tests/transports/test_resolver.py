@@ -20,9 +20,6 @@ HOME: dict[str, Any] = {"allowed_networks": ["127.0.0.0/8"]}
 RULES = b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nUser-agent: *\nDisallow: /private\n"
 
 
-# Nameservers.
-
-
 async def test_a_nameserver_that_does_not_understand_the_query_gives_a_bad_answer() -> None:
     # Each other failure is a row of the fault matrix.
     async with telling({"site.test": FORMERR}) as nameserver:
@@ -48,12 +45,7 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
     assert ({each["port"] for each in found}, good_s) == ({80}, 60.0)
 
 
-# Hosts with addresses of the user's.
-
-
 class Own(AbstractResolver):
-    """A resolver of the user's: one address for each name."""
-
     def __init__(self, port: int | None = None) -> None:
         self.asked: list[str] = []
         self.closed = False
@@ -69,9 +61,7 @@ class Own(AbstractResolver):
         self.closed = True
 
 
-async def resolved(
-    names: dict[str, str], host: str, port: int, nameserver: str = "127.0.0.1:1"
-) -> tuple[str, int]:
+async def resolved(names, host, port, nameserver="127.0.0.1:1"):
     resolver = named_resolver(FetchPolicy(timeout=10.0, nameservers=[nameserver]), names)
     try:
         (found,) = await resolver.resolve(host, port)
@@ -161,9 +151,7 @@ async def test_a_host_with_one_named_port_has_the_other_ports_addresses_too() ->
 @pytest.mark.virtual_time
 async def test_a_resolver_of_the_users_that_never_ends_holds_no_request_for_ever() -> None:
     class Silent(Own):
-        async def resolve(
-            self, host: str, port: int = 0, family: Any = socket.AF_INET
-        ) -> list[ResolveResult]:
+        async def resolve(self, host, port=0, family=socket.AF_INET):
             await asyncio.sleep(1e6)
             return []
 

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.skipif(not _DATA.is_dir(), reason="the reference data i
 
 
 def _cases(name):
-    """Comments are plain strings in these files."""
     return [case for case in json.loads((_DATA / name).read_text("utf-8")) if isinstance(case, dict)]
 
 

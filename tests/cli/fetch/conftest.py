@@ -60,7 +60,6 @@ class Site:
 
     @property
     def records(self):
-        """The records by path, or by URL for other sites."""
         return {each["url"].removeprefix(self.origin): each for each in records_of(self)}
 
     @property
@@ -120,7 +119,6 @@ class Site:
 
 
 async def drop(request):
-    """Close the connection without a response."""
     request.transport.close()
     return web.Response()
 
@@ -146,7 +144,6 @@ def site(tmp_path: Path, monkeypatch, capsys):
 
 
 async def interrupted(request):
-    """Interrupt the run, and answer."""
     signal.raise_signal(signal.SIGINT)
     return web.Response(text="the last one")
 
@@ -173,5 +170,4 @@ def patient(site):
 
 
 def records_of(site):
-    """All records, in their order."""
     return [json.loads(line) for line in (site.folder / "records.jsonl").read_text().splitlines()]

@@ -9,7 +9,6 @@ from tests.cli.fetch.conftest import interrupted, records_of
 
 
 def _found(site, *fields):
-    """Return these fields of each record, in the order of the list's names."""
     return [
         tuple(str(record.get(field)).replace(site.origin, "") for field in fields)
         for record in records_of(site)
@@ -18,8 +17,6 @@ def _found(site, *fields):
 
 @pytest.fixture
 def listed(tmp_path):
-    """Return a function that writes a list and returns the arguments that read it."""
-
     def write(octets, name="urls.txt"):
         (tmp_path / name).write_bytes(octets)
         return ["--list", str(tmp_path / name)]

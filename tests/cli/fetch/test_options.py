@@ -16,8 +16,6 @@ from polite.signing.web_bot_auth import WebBotAuth
 from tests.cli.fetch.conftest import drop, raw
 from tests.signing.verifier import AGENT, verified
 
-# Budgets of origins, a long Crawl-delay and statuses that back off.
-
 
 @pytest.mark.parametrize(
     ("option", "page", "asked", "code", "detail"),
@@ -167,9 +165,6 @@ def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
     assert site.run("--sign", str(tmp_path / "key.pem"), "--signature-agent", AGENT, "/a") == 0
 
     assert seen == [("/robots.txt", AGENT), ("/a", AGENT), ("/b", AGENT)]
-
-
-# What is wrong is known before anything is sent or written.
 
 
 @pytest.mark.parametrize(

@@ -165,8 +165,6 @@ def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_p
     assert list(tmp_path.rglob("*-lock")) == []
 
 
-# Files of an earlier run.
-
 LOGGED = (
     '{"t": 0.0, "event": "run", "at": 1.0}\n'
     '{"t": 1.0, "event": "request", "origin": "http://a", "url": "http://a/", "status": 200}\n'
@@ -219,9 +217,6 @@ def test_a_file_of_another_program_is_not_changed(others, open_again, tmp_path):
     ):
         open_again(path)
     assert path.read_bytes() == others
-
-
-# Records and bodies.
 
 
 def _page(body, *fields):

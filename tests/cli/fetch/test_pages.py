@@ -66,9 +66,6 @@ def test_an_origin_without_rules_is_given_up_after_its_tries(site):
     assert len(site.asked) == 2
 
 
-# Pages that are busy, fail, or have an invalid status.
-
-
 def test_a_busy_page_is_retried_after_retry_after(site):
     site.pages["/busy"] = [{"status": 503, "headers": {"Retry-After": "40"}}, {"text": "now"}]
 
@@ -154,9 +151,6 @@ def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(
     assert shortest <= site.took_s <= longest
 
 
-# Redirects.
-
-
 def _redirect(location, status=302):
     return {"status": status, "headers": {"Location": location}}
 
@@ -204,9 +198,6 @@ def test_a_redirect_keeps_the_octets_that_the_server_sent(location, path, site):
     assert site.records["/old"]["location"] == f"{site.origin}{path}"
 
 
-# Bodies.
-
-
 @pytest.mark.parametrize(
     ("response", "kept", "body"),
     [
@@ -227,9 +218,6 @@ def test_a_body_is_kept_up_to_the_limit_decoded_or_not(response, kept, body, sit
     record = site.records["/a"]
     assert (record["length"], record["body"]) == (len(kept), body)
     assert record["file"] is None if not kept else (site.folder / record["file"]).read_bytes() == kept
-
-
-# Turns that are lost, as in a shared crawl: nothing is sent, and no worker ends.
 
 
 def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(site, monkeypatch):
@@ -254,13 +242,8 @@ def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(
     assert asked[0] in asked[1:]
 
 
-# Addresses that are not public.
-
-
 @pytest.fixture
 def no_rules(monkeypatch):
-    """No robots.txt exists, wherever its host is."""
-
     async def missing(self, ask):
         return Reply(404)
 

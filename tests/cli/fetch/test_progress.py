@@ -16,19 +16,12 @@ SLOW = Entry("https://a.test", 30.0, waiting=4, done=3, until=105.0, why="Crawl-
 LONG = "https://a-very-long-label-of-a-host.and-more-of-it.example.co.uk:65535"
 
 
-# Statistics by origin.
-
-
 @pytest.fixture
 def stats():
-    """Three URLs of A wait, and one of B."""
     stats = OriginStats(1.0)
     for target in (A, A, A, B):
         stats.add(target)
     return stats
-
-
-# Lines.
 
 
 def _status(elapsed_s, *entries, **changes):
@@ -70,9 +63,6 @@ def test_a_line_counts_as_the_records_do_and_says_what_is_out_of_the_ordinary():
         "   1 s  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused, 1 failed, 3 given up (1 for robots.txt), "
         "7 waiting, 2 in flight, 1 origin backing off, 3 origins unreachable"
     )
-
-
-# The live table.
 
 
 def _shown(*entries, columns=80, **changes):

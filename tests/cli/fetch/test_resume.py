@@ -1,4 +1,4 @@
-"""Resumed runs: nothing is fetched twice, nothing is lost, and no gap is short."""
+"""Resumed runs: nothing is fetched twice, nothing is lost, and no gap is short; how a run handles ^C and SIGTERM."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from polite.cli.fetch import queue_file
+from polite.cli.fetch.archive import Warc
 from polite.cli.main import main
 from tests.cli.fetch.conftest import drop, interrupted
 
@@ -68,9 +69,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
 
 
-# URLs that an earlier run did not fetch.
-
-
 @pytest.fixture
 def failing(prompt):
     """The site with a page that fails once, one that is busy once, one that is gone, and one that is disallowed."""
@@ -100,10 +98,7 @@ def test_a_url_that_was_not_fetched_is_counted_by_each_run_until_one_fetches_it(
     assert failing.run("--resume", queue) == 0
 
     assert failing.paths[4:] == ["/fails", "/busy"]
-    assert _outcomes(failing) == {
-        "/no": "refused",
-        **dict.fromkeys(["/fails", "/busy", "/gone", "/a"], "fetched"),
-    }
+    assert _outcomes(failing) == dict.fromkeys(failing.urls, "fetched") | {"/no": "refused"}
     assert "not fetched" not in failing.err
 
 
@@ -150,9 +145,6 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     assert len(prompt.paths) == 21
     assert set(_outcomes(prompt).values()) == {"fetched"}
     assert prompt.records["/9"]["from"] == prompt.records["/9"]["input"] == f"{prompt.origin}/from"
-
-
-# Options that the queue keeps.
 
 
 def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
@@ -262,3 +254,69 @@ def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
         assert prompt.run("--resume", queue, *change, "/b", named=False) == 2
 
     assert prompt.err == f"polite: {queue}: a crawl has it open\n"
+
+
+def _stop(number, after_s=0.0):
+    """Return a response during which the run gets a signal."""
+
+    async def stop(request):
+        signal.raise_signal(number)
+        await asyncio.sleep(after_s)
+        return web.Response(text="the last one")
+
+    return stop
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_finishes_requests_in_flight(number, status, site):
+    site.pages["/stop"] = [_stop(number, 2)]
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+
+    assert site.run("/stop", "/a", "/b") == status
+
+    assert list(site.records) == site.paths == ["/stop"]
+    assert "polite: finishing requests in flight; interrupt again to stop at once\n" in site.err
+    assert site.err.endswith("interrupted; 2 waiting URLs are lost (--resume keeps them)\n")
+    # Afterwards each means what it meant before.
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(
+    ("numbers", "status", "shortest"),
+    [
+        ([signal.SIGINT], 130, 11),
+        ([signal.SIGINT, signal.SIGTERM], 130, 3),
+        ([signal.SIGTERM, signal.SIGINT], 143, 3),
+    ],
+)
+def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(
+    numbers, status, shortest, site
+):
+    async def hang(request):
+        for number in numbers:
+            signal.raise_signal(number)
+            await asyncio.sleep(2)
+        await asyncio.sleep(1_000)
+
+    site.pages["/hang"] = [hang]
+
+    assert site.run("--timeout", "500", "/hang") == status
+    assert site.records == {}
+    assert shortest <= site.took_s <= shortest + 1
+
+
+@pytest.mark.parametrize(("presses", "closed"), [(1, True), (3, False)])
+def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, monkeypatch, tmp_path):
+    ended = []
+
+    async def close(self):
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(1)
+        ended.append(True)
+
+    monkeypatch.setattr(Warc, "close", close)
+
+    assert site.run("--warc", str(tmp_path / "a.warc.gz"), "/a") == 130
+    assert bool(ended) is closed
+    assert site.records["/a"]["outcome"] == "fetched"

@@ -184,9 +184,6 @@ async def test_a_polite_crawler_and_a_polite_strategy_need_each_other_and_a_gate
     assert hosts.hits == []
 
 
-# What crawl4ai sends past polite is warned of, once.
-
-
 @pytest.mark.parametrize(
     ("options", "warning"),
     [
@@ -228,9 +225,6 @@ async def test_discovery_past_the_gate_is_warned_of(monkeypatch: pytest.MonkeyPa
     async with crawling() as (crawler, _):
         with pytest.warns(UserWarning, match=rf"{method}.*gate\.sitemaps"):
             assert await getattr(crawler, method)("a.test") == ["https://a.test/"]
-
-
-# The page on crawl4ai, and the five lines, run as they are.
 
 
 @PAGES

@@ -91,7 +91,6 @@ async def crawling(
 
 
 def options_of_disk(folder: Path | str) -> dict[str, Any]:
-    """Options of a crawler whose queue outlives the process."""
     return {
         "storage_client": FileSystemStorageClient(),
         "configuration": Configuration(storage_dir=str(folder), purge_on_start=False),
@@ -99,7 +98,6 @@ def options_of_disk(folder: Path | str) -> dict[str, Any]:
 
 
 def judge(site: Site) -> None:
-    """No gap is short, each robots.txt was fetched once and first, no disallowed page was, and the User-Agent is the gate's."""
     # A browser loads its icon by itself.
     site.hits = [hit for hit in site.hits if hit.raw != "/favicon.ico"]
     assert min(site.all_gaps(), default=DELAY_S) >= DELAY_S - 0.001

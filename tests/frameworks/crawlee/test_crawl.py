@@ -221,9 +221,6 @@ async def test_pages_and_redirects_are_signed(site: Site) -> None:
     require_signatures(site)
 
 
-# The page on crawlee, and the five lines, run as they are.
-
-
 PAGE_SITE = {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
 
 

@@ -154,9 +154,6 @@ async def test_a_hook_that_sends_a_request_waits_for_its_turn_and_not_for_itself
     assert sorted(site.paths) == ["/a", "/b", "/cookie", "/login"]
 
 
-# Storages.
-
-
 KILLED = """
 import asyncio, os, sys
 from crawlee.configuration import Configuration
@@ -203,9 +200,6 @@ async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None
         assert await manager.get_handled_count() == await manager.get_total_count() == 16
 
     assert sorted(crawl.pages) == sorted(urls)
-
-
-# The manager on its own, as another engine may use it.
 
 
 @asynccontextmanager
@@ -265,9 +259,6 @@ async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: 
         await crawl.run([dead, site.url("/a")])
 
     assert crawl.skipped == [(dead, "robots_txt")]
-
-
-# Options.
 
 
 @pytest.fixture
@@ -331,7 +322,6 @@ async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> N
 
 @asynccontextmanager
 async def browsing(**options: Any) -> AsyncIterator[Crawl]:
-    """A crawl whose handler notes what was loaded."""
     async with crawling(
         PlaywrightCrawler,
         headless=True,

@@ -41,7 +41,6 @@ class Site(site.Site):
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were requested, without robots.txt and icons."""
         return [path for path in super().paths if path != "/favicon.ico"]
 
     def short(self, *paths: str) -> list[tuple[str, str]]:
@@ -85,7 +84,6 @@ def opened(agent: str = AGENT, **options: Any) -> AbstractAsyncContextManager[po
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that the browser does in its own time."""
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.01)

@@ -21,7 +21,6 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(context: Brows
 
         for path in ("/a", "/b", "/c"):
             response = await page.goto(site.url(path))
-            assert response is not None
             assert response.status == 200
 
         assert site.paths == ["/a", "/b", "/c"]
@@ -62,9 +61,6 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
 
         assert sorted(site.paths) == ["/frame", "/page", "/popup"]
         assert site.short(*site.paths) == []
-
-
-# The page on Playwright, and the five lines, run as they are.
 
 
 @PAGES

@@ -65,7 +65,6 @@ async def test_service_workers_from_before_are_unregistered(context: BrowserCont
 
         for path in ("/a", "/b"):
             response = await guarded.goto(page, site.url(path))
-            assert response is not None
             assert not response.from_service_worker
         await page.goto(site.url("/c"))
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):

@@ -55,7 +55,6 @@ class Reactor:
         self.loop.close()
 
     def call(self, function: Any) -> Any:
-        """Await a coroutine function in the reactor's thread."""
         result: Future[Any] = Future()
 
         async def called() -> None:
@@ -74,8 +73,6 @@ class Reactor:
 
 @dataclass
 class Crawl:
-    """A crawl that has ended."""
-
     crawler: Crawler
 
     @property
@@ -84,7 +81,6 @@ class Crawl:
 
     @property
     def counted(self) -> dict[str, int]:
-        """The stats of polite."""
         return {
             name.removeprefix("polite/"): value
             for name, value in self.stats.items()
@@ -105,8 +101,6 @@ class Crawl:
 
 
 class Noting(scrapy.Spider):
-    """A spider that notes what became of each of its requests."""
-
     name = "noting"
 
     def __init__(self, urls: Sequence[Any] = (), **options: Any) -> None:
@@ -132,7 +126,6 @@ class Noting(scrapy.Spider):
 
 
 def crawl(reactor: Reactor, spider: type, *args: Any, settings: Any = None, **options: Any) -> Crawl:
-    """Crawl, and see that nothing is left."""
     (crawled,) = crawl_all(reactor, [(spider, args, options)], settings=settings)
     return crawled
 
@@ -171,7 +164,6 @@ def serving(addresses: int = 2) -> AbstractContextManager[Site]:
 
 
 def judge(site: Site, delay: float = DELAY_S) -> None:
-    """See that no gap was short, nothing disallowed was fetched, and robots.txt once by each host."""
     assert min(site.all_gaps(), default=delay) >= delay - 0.001, sorted(site.all_gaps())[:5]
     assert not [hit for hit in site.hits if hit.raw.startswith("/private")]
     assert {hit.agent for hit in site.hits} <= {AGENT}

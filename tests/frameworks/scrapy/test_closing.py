@@ -68,9 +68,7 @@ print(json.dumps({{name: value for name, value in crawler.stats.get_stats().item
 """
 
 
-def program(
-    urls: list[str], *, process: str, delay: float = 0.1, **settings: object
-) -> subprocess.Popen[str]:
+def program(urls, *, process, delay=0.1, **settings):
     source = PROGRAM.format(process=process, urls=urls, delay=delay, settings=settings)
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", source],
@@ -113,7 +111,6 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, s
 
     # Seconds between pages: nearly all wait when it is interrupted.
     first = program(urls, process=process, delay=4, **job)
-    assert first.stdout is not None
     line = first.stdout.readline()
     first.send_signal(signal.SIGINT)
     started = time.monotonic()
@@ -130,9 +127,6 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, s
     ]
     assert sorted(fetched) == sorted(urls)
     judge(site)
-
-
-# Crawls that end early, and go on later.
 
 
 @pytest.mark.parametrize("fifo", [False, True])
@@ -196,9 +190,6 @@ def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Sit
     assert len(site.paths) == 16
     assert done[0].gate is done[1].gate
     assert all(len(each.spider.pages) == 8 for each in done)
-
-
-# The how-to page, run as a reader would.
 
 
 HOW_TO = (ROOT / "docs/how-to/scrapy.md").read_text()

@@ -55,7 +55,6 @@ def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Si
 
 
 def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
-    """Return settings as the add-on leaves them."""
     addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
     crawler = Crawler(spider or Noting, {**addon, **settings})
     crawler.addons.load_settings(crawler.settings)

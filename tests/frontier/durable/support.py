@@ -49,7 +49,6 @@ async def each_left(frontier: Frontier) -> AsyncIterator[polite.TaskPermit]:
 
 
 def task_store(frontier: Frontier) -> Any:
-    """Return what holds the frontier's tasks."""
     return frontier._dispatcher.store
 
 
@@ -59,10 +58,8 @@ def in_memory(frontier: Frontier) -> Any:
 
 
 def connection_of(frontier: Frontier) -> Any:
-    """Return the connection to the frontier's file, for use in the file's thread."""
     return task_store(frontier).backend.file._database._connection
 
 
 async def in_its_thread(frontier: Frontier, work: Callable[[], Any]) -> Any:
-    """Run some work in the file's thread."""
     return await task_store(frontier).backend.run(work)

@@ -23,7 +23,7 @@ from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
 from tests.frontier.durable.support import fetch, in_memory, opened, task_store, urls_of
-from tests.support import RULES, A, B, fetch_all, scripted_gate
+from tests.support import RULES, A, B, end_next, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -145,8 +145,7 @@ async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_e
 async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
     async with opened(path) as frontier:
         await frontier.put(A)
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
         again.append(frontier.put_nowait(A, again=True))
 
@@ -163,9 +162,6 @@ async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_th
             frontier.put_nowait(f"{A}?last")
         with pytest.raises(polite.Overloaded):
             await frontier.put(A, again=True, wait=False)
-
-
-# The order of a scheduler holds for the tasks in a file as for those in memory.
 
 
 def with_order(order: Any) -> schedulers.Fifo:
@@ -196,9 +192,7 @@ async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
         (schedulers.Fifo, None),
     ],
 )
-async def test_an_origins_tasks_come_in_the_schedulers_order_however_many_they_are(
-    path: Path, scheduler: Any, options: Any
-) -> None:
+async def test_an_origins_tasks_come_in_the_schedulers_order_however_many_they_are(path, scheduler, options):
     count = 400
     order = [number * 171 % count for number in range(count)]
     async with opened(path, scheduler=scheduler()) as first:

@@ -58,9 +58,7 @@ async def corrupt(path: Path) -> None:
         (corrupt, "is corrupt .*: it was left where it is"),
     ],
 )
-async def test_a_file_of_something_else_is_named_and_left_where_it_is(
-    path: Path, made: Any, said: str
-) -> None:
+async def test_a_file_of_something_else_is_named_and_left_where_it_is(path, made, said):
     await made(path)
     before = path.read_bytes()
 
@@ -129,9 +127,7 @@ async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(p
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-async def test_a_worker_whose_permit_could_not_be_written_down_gets_the_error(
-    path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
-) -> None:
+async def test_a_worker_whose_permit_could_not_be_written_down_gets_the_error(path, monkeypatch, stopped):
     def broken(*_: Any) -> None:
         error = sqlite3.DatabaseError("malformed")
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT

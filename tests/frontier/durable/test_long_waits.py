@@ -33,8 +33,6 @@ ORDERS: list[Callable[[], Any]] = [
 
 
 class Crawl:
-    """A crawl of slow and fast sites, and when which page of them was given out."""
-
     def __init__(self, path: Path | None, slow: Any = RULES, *, status: int = 200, **options: Any) -> None:
         self.clock = LoopClock()
         self.transport = ScriptedTransport(
@@ -102,9 +100,7 @@ SLOW: dict[str, tuple[Any, int]] = {
 @pytest.mark.parametrize("reason", SLOW)
 @pytest.mark.parametrize("many", [3, 10])
 @pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.RoundRobin])
-def test_origins_with_a_long_wait_are_deactivated_for_others(
-    path: Path, reason: str, many: int, scheduler: Callable[[], Any]
-) -> None:
+def test_origins_with_a_long_wait_are_deactivated_for_others(path, reason, many, scheduler):
     slow, status = SLOW[reason]
 
     async def go() -> None:

@@ -129,9 +129,7 @@ async def test_a_retry_and_a_time_outlive_the_run(path: Path) -> None:
 
 @pytest.mark.parametrize("named", [1, 2])
 @pytest.mark.parametrize(("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0)])
-async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(
-    path: Path, robots: bytes, gap: float, named: int
-) -> None:
+async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(path, robots, gap, named):
     pacing = polite.PacingPolicy(scopes=lambda target: named * (target.origin,))
     script = {f"{A}/robots.txt": Reply(200, robots)}
     async with opened(path, script, pacing=pacing) as first:

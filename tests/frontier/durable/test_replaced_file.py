@@ -31,7 +31,6 @@ def puts(first: int, count: int) -> Batch:
 
 
 def holding(path: Path, count: int) -> QueueFile:
-    """An open file with so many tasks."""
     file = queue(path)
     file.open(3)
     file.apply(puts(0, count))
@@ -88,9 +87,6 @@ def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -
     assert waiting(path.with_name("moved.sqlite")) == 500
 
 
-# After a crash: the log is there still, and so is the lock's file.
-
-
 def crashed(path: Path) -> None:
     """The files as a process leaves them that is killed after 300 puts."""
     away = path.with_name("away")
@@ -144,9 +140,6 @@ def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> Non
 
     assert waiting(path) == 0
     assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
-
-
-# Forked children.
 
 
 def _wait(done: Any) -> None:

@@ -1,45 +1,30 @@
 """A frontier in a file whose commits take time: whatever happens while a batch is under way, nothing hangs or goes twice."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
-from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
-from tests.support import RULES, A, B
+from tests.support import RULES, A, B, end_next
 
 C = "https://c.test"
 DAY = 86_400.0
 
 
-def opened(
-    path: Path,
-    *,
-    clock: LoopClock | None = None,
-    robots: Reply = RULES,
-    min_delay: float = 1.0,
-    **options: Any,
-) -> AbstractAsyncContextManager[polite.Frontier]:
+def opened(path, *, clock=None, robots=RULES, min_delay=1.0, **options):
     script = {f"{site}/robots.txt": robots for site in (A, B, C)}
     pacing = polite.PacingPolicy(min_delay=min_delay)
     return opened_in_file(path, script, clock=clock or LoopClock(), pacing=pacing, **options)
 
 
-# Wake-ups that came while a batch was under way.
-
-
 @pytest.mark.parametrize("after", [0.0, 0.99, 1.0, 1.01])
 @pytest.mark.parametrize("which", [1, 2, 3])
 @pytest.mark.parametrize("takes", [0.0, 0.02, 0.5])
-def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
-    path: Path, after: float, which: int, takes: float
-) -> None:
+def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(path, after, which, takes):
     async def go() -> list[str]:
         given = []
         async with opened(path) as frontier:
@@ -72,9 +57,6 @@ def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_ba
     assert run_slowly(go(), lambda: 5.0) == 0
 
 
-# A wall clock that is set back.
-
-
 def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path) -> None:
     async def go() -> float:
         clock = LoopClock()
@@ -101,9 +83,6 @@ def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> No
     assert run_slowly(go(), lambda: 5.0) < 112.0
 
 
-# Cancelled while the file closes.
-
-
 @pytest.mark.parametrize("cancelled_after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07])
 def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gives_the_file_back(
     path: Path, cancelled_after: float
@@ -113,8 +92,7 @@ def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gi
     async def crawl_once() -> None:
         async with opened(path) as frontier:
             await frontier.put_many([f"{A}/1", f"{A}/2"])
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
             left.set()
 
     async def go() -> tuple[int, int]:
@@ -148,8 +126,7 @@ def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) ->
     async def crawl_for_ever() -> None:
         async with opened(path) as frontier:
             await frontier.put_many([f"{A}/1", f"{A}/2"])
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
             await asyncio.Event().wait()
 
     async def go() -> None:
@@ -172,8 +149,7 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
             if not frontier.waiting:
                 await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
             for _ in range(most):
-                async with await anext(frontier):
-                    pass
+                await end_next(frontier)
         return asyncio.get_running_loop().time() - began
 
     async def go() -> float:

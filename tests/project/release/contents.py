@@ -104,5 +104,4 @@ def _metadata(path: Path) -> bytes:
             return wheel.read(f"{_info(path)}METADATA")
     with tarfile.open(path) as sdist:
         file = sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO")
-        assert file is not None
         return file.read()

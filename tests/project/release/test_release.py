@@ -37,9 +37,6 @@ def test_the_changelog_has_the_version_with_its_day(now: str, text: str, why: st
         assert version.check_changelog(now, text, date(2026, 3, 1), final=True) == "0.2.0 of 2026-02-28"
 
 
-# Small archives.
-
-
 def test_the_sdist_includes_every_entry_that_is_tracked() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("an sdist has no .git to compare with")

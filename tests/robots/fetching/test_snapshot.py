@@ -7,7 +7,7 @@ from polite.robots.exchange import Exchange, Reply
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
-from polite.robots.snapshot import Snapshot, renewed
+from polite.robots.snapshot import renewed
 
 URL = "https://example.com/robots.txt"
 DAY = 86_400.0
@@ -19,10 +19,7 @@ DOWN = Unreachable(Reason.SERVER_ERROR, URL, 500)
 BUSY = Unreachable(Reason.SERVER_ERROR, URL, 503)
 
 
-def after(
-    *results: tuple[FetchResult, float], policy: RobotsPolicy = POLICY, jitter: float = 0.0
-) -> Snapshot:
-    """The snapshot after these results, each at its time."""
+def after(*results, policy=POLICY, jitter=0.0):
     snapshot = None
     for access, now in results:
         snapshot = renewed(snapshot, access, policy, now, jitter=jitter)

@@ -44,7 +44,6 @@ def codes(body: str | bytes, dialect: Dialect = RFC9309) -> list[tuple[int, str]
 
 
 def of_line(line: str | bytes, dialect: Dialect = RFC9309) -> list[Finding]:
-    """The findings of a third line."""
     octets = line.encode() if isinstance(line, str) else line
     found = lint(START.encode() + octets + b"\n", dialect)
     assert {each.line for each in found} <= {3}
@@ -101,9 +100,6 @@ def test_a_finding_says_what_polite_reads(line: str, default: str, strict: str):
         assert reading in found.message
 
 
-# Groups and names
-
-
 def test_a_second_group_for_a_crawler_is_found() -> None:
     body = "User-agent: a\nDisallow: /x\nUser-agent: b\nUser-agent: A/2\nDisallow: /y\nUser-agent: b\nDisallow:\n"
 
@@ -132,9 +128,6 @@ def test_a_name_that_no_crawler_has_and_several_names_in_one_line_are_found(name
 def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert codes(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n") == [(2, "D10")]
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
-
-
-# Files and encodings
 
 
 @pytest.mark.parametrize("field", ["Disallow", "Allow"])
@@ -197,9 +190,6 @@ def test_html_is_no_typing_error_and_a_bracket_no_page(body: str, found: list[tu
     assert codes(body) == found
 
 
-# Limits
-
-
 def test_a_file_full_of_mistakes_is_reported_in_part_and_a_very_long_field_is_not_looked_up() -> None:
     assert len(lint("Disallow: /a\n" * 20_000)) == 1_000
     assert of_line("dizallow" * 10 + ": /y") == []
@@ -240,9 +230,7 @@ def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialec
     body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
 
     assert found(body, dialect) == pairs
-    assert [finding.line for finding in lint(body, dialect) if finding.code == "D7"] == [
-        idle for idle, _ in pairs
-    ]
+    assert [each.line for each in lint(body, dialect) if each.code == "D7"] == [idle for idle, _ in pairs]
 
 
 @examples(300, fast=30)

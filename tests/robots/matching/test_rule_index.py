@@ -51,11 +51,7 @@ def test_the_strongest_rule_is_found_that_trying_each_finds(texts: list[str], di
     assert [index.strongest(path) for path in PATHS] == [first(texts, path, dialect) for path in PATHS]
 
 
-# KeywordIndex: few rules tried, many looked up, and buckets walked together.
-
-
 def index(*tails: str) -> KeywordIndex:
-    """The rules `/*` with these behind it, the strongest first."""
     return KeywordIndex("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
 
 
@@ -108,17 +104,11 @@ def test_the_automaton_finds_the_first_that_matches(tails: list[str], path: str)
         assert automaton.strongest(asked, 2) == next(matching, None)
 
 
-# Prefilter: what passes it is disallowed by nothing.
-
-
 @pytest.mark.parametrize("many", [MOST_RULES, MOST_RULES + 1])
 def test_files_on_both_sides_of_the_limit_answer_alike(many: int):
     rules = parse("User-agent: *\n" + "".join(f"Disallow: /{n}/*x\n" for n in range(many))).rules_for("a")
 
     assert [rules.allows(path) for path in ("/0/y", "/0/x", f"/{many - 1}/x")] == [True, False, False]
-
-
-# Patterns: escapes, precedence, and time that stays linear.
 
 
 @pytest.mark.parametrize("end", ["b", "b$", "*$"])

@@ -103,13 +103,10 @@ def ended(number: int) -> Ended:
 
 
 def digests(entries: list[list[Any]]) -> list[int]:
-    """The numbers of `put` or `ended` in a request."""
     return [int(entry[2].removeprefix("digest-")) for entry in entries]
 
 
 class Owner:
-    """Records what a partition calls."""
-
     closed = False
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -140,7 +137,6 @@ class Owner:
 
     def fail(self, error: Exception) -> None:
         self.failures.append(error)
-        assert self.partition is not None
         self.partition.stop(error)
 
 
@@ -160,8 +156,6 @@ async def submit(partition: Partition, **lists: list[Any]) -> StepReply:
 
 
 class Pacer:
-    """A tenant that records what it is told."""
-
     def __init__(self) -> None:
         self.taken: list[TakenHome] = []
         self.handed: list[str] = []
@@ -222,8 +216,6 @@ class Frontier:
 
 
 class Process:
-    """A session with its pacer, its clock and its connection."""
-
     def __init__(
         self, answer: Callable[[Request], Request] | None = None, *, partitions: int = 1, **says: object
     ) -> None:

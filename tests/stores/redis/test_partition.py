@@ -27,9 +27,6 @@ from tests.stores.redis.support import (
 pytestmark = pytest.mark.virtual_time
 
 
-# Batches
-
-
 async def test_urgent_changes_are_collected_for_30_ms_and_lazy_ones_go_with_them() -> None:
     link = ScriptedLink()
     partition = on(link)
@@ -99,9 +96,6 @@ async def test_of_a_task_the_latest_word_counts() -> None:
     assert digests(request["requeued"]) == [1, 3]
 
 
-# The deadline
-
-
 async def test_homes_are_held_from_when_a_batch_with_a_reply_was_sent_also_in_a_sleep() -> None:
     link, clock = ScriptedLink(), LoopClock()
     link.faults.append(Fault(before_s=0.5, after_s=1.0))
@@ -116,9 +110,6 @@ async def test_homes_are_held_from_when_a_batch_with_a_reply_was_sent_also_in_a_
 
     clock.suspend(HELD_S)
     assert not partition.lease.good
-
-
-# Batches without a reply
 
 
 async def test_changes_without_a_reply_go_again_with_a_new_seq_and_what_is_held() -> None:
@@ -136,9 +127,6 @@ async def test_changes_without_a_reply_go_again_with_a_new_seq_and_what_is_held(
     assert [digests(r["puts"]) for r in link.sent[1:]] == [[1], [1], [1]]
     assert [r.get("mine") for r in link.sent] == [None, None, held, held]
     assert (owner.lost, kept.good) == ([gone], True)
-
-
-# Another session, and another server
 
 
 async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> None:

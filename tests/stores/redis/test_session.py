@@ -16,9 +16,6 @@ from tests.stores.redis.support import Process, picks
 pytestmark = pytest.mark.virtual_time
 
 
-# Taking
-
-
 async def test_a_wait_fails_after_60_s_without_the_store() -> None:
     process = Process()
     process.link.down = True
@@ -43,9 +40,6 @@ async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
 
     assert await waiting is home
     assert home.good
-
-
-# Leaving
 
 
 async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s_to_a_minute_and_nobody_waits() -> None:
@@ -120,9 +114,6 @@ async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
     assert 0.8 < process.clock.monotonic() - left_at < 1.3
 
 
-# Events
-
-
 @pytest.mark.parametrize("away", [{0, 1, 2}, {1}])
 async def test_one_event_tells_that_the_store_is_away_and_one_that_all_of_it_is_back(away: set[int]) -> None:
     process = Process(partitions=3)
@@ -140,9 +131,6 @@ async def test_one_event_tells_that_the_store_is_away_and_one_that_all_of_it_is_
     _, back = process.events
     assert isinstance(back, StoreBack)
     assert back.away_s == pytest.approx(21.2, abs=1.2)
-
-
-# The homes of a frontier
 
 
 @pytest.mark.parametrize(("room", "shares"), [(10, [2, 2, 2, 2]), (3, [1, 1, 1, 0])])
@@ -283,9 +271,6 @@ async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
     assert [type(failure) for failure in frontier.failures] == [StoreEmptied]
     assert frontier.withdrawn_homes == ["a.com"]
     await process.session.close()
-
-
-# Closing
 
 
 async def test_closing_leaves_homes_without_a_turn_and_names_no_other() -> None:

@@ -86,7 +86,6 @@ def offences(requests: Iterable[Request]) -> list[str]:
 
 
 def summary(samples: Sequence[Sample], hits: Sequence[Request], seconds: float) -> str:
-    """What was seen, for people."""
     warm = [sample for sample in samples if sample.at >= WARM_UP * seconds] or list(samples)
     robots = sum(hit.path in (ROBOTS, MOVED_TO) for hit in hits)
     counted = sorted(Counter(hit.status for hit in hits).items())

@@ -169,7 +169,6 @@ class DemoTransport:
         return answer
 
     def answer(self, target: Target) -> Answer:
-        """What the host sends now; a hit."""
         url, name = target.url, target.origin.host
         self._times[url] += 1
         early = name == "hours.test" and target.path != "/robots.txt" and self._now() < OPENS_S
@@ -197,14 +196,11 @@ class DemoTransport:
 
 
 class Names:
-    """An AddressSource: all hosts have one address."""
-
     def __init__(self, ttl_s: float) -> None:
         self.closed = 0
         self._ttl_s = ttl_s
 
     async def addresses(self, _: str) -> tuple[tuple[str, ...], float]:
-        """Takes a while."""
         await asyncio.sleep(0.01)
         return ("192.0.2.1",), self._ttl_s
 
