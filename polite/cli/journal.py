@@ -43,10 +43,10 @@ class Chain:
     def __init__(self, path: Path) -> None:
         rotated = archives(path)
         # A kill just after a rotation leaves no other.
-        self.files = [*rotated, path] if path.exists() or not rotated else rotated
-        self.broken = 0
-        self.missing = False
-        self.last = Line(str(path), FIRST, {})
+        self.files: list[Path] = [*rotated, path] if path.exists() or not rotated else rotated
+        self.broken: int = 0
+        self.missing: bool = False
+        self.last: Line = Line(str(path), FIRST, {})
         self._copies = Path(f"{path}.robots")
         self._checked: set[str] = set()
 

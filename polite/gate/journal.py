@@ -74,13 +74,13 @@ class Journal:
         events: The events that it writes; it is a Listener.
     """
 
-    events = frozenset(_EVENTS)
+    events: frozenset[type] = frozenset(_EVENTS)
 
     def __init__(
         self, path: Path, clock: Clock, agent: UserAgent, dialect: Dialect, *, largest: int = _LARGEST
     ) -> None:
         # The process may change its folder later, and a symbolic link is not to be renamed.
-        self.path = path.resolve()
+        self.path: Path = path.resolve()
         self._copies = Path(f"{self.path}.robots")
         self._clock, self._agent, self._dialect, self._largest = clock, agent, dialect, largest
         self._waiting: deque[tuple[Any, ...]] = deque()

@@ -14,7 +14,7 @@ from polite.version import __version__
 # Few, since each permit has two answers. The headers of the status page are for browsers.
 JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}  # fmt: skip
 # `json.dumps` with these makes an encoder at each call.
-encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+encode: Callable[[object], str] = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class ApiError(Exception):

@@ -81,7 +81,7 @@ class Permits:
         self._counts: dict[str, int] = {}
         self._ended: dict[str, str] = {}
         self._timer: Timer | None = None
-        self.closing = False
+        self.closing: bool = False
         self._emptied: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:

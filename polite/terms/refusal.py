@@ -68,7 +68,7 @@ class Refusal:
 # Names in lower case, with their values.
 _Fields = list[tuple[str, str]]
 _NONE = Refusal()
-_, _CHALLENGE, _BLOCK, _LOGIN, _PAYMENT = RefusalKind
+_CHALLENGE, _BLOCK, _LOGIN, _PAYMENT = list(RefusalKind)[1:]
 
 
 class _Mark(NamedTuple):
