@@ -364,6 +364,8 @@ async def test_a_refusal_that_shows_late_takes_nothing_back() -> None:
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(("limited", "slowed"), [(range(20), True), (range(3), False)])
 async def test_origins_of_a_domain_that_are_refused_together_slow_it(limited: range, slowed: bool) -> None:
+    # Back-offs are random: in two of 24 runs some more than three in a hundred are refused.
+    random.seed(1)
     common = Bucket(0.5, 3)
     scopes = polite.Scopes(domain=polite.ScopeLimit(delay=0.0, concurrency=1_000))
     pacing = PacingPolicy(scopes=scopes).override("https://*.site.test", jitter=0.1)
