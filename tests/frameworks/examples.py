@@ -12,6 +12,10 @@ import polite
 from tests.integrations.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
+PRACTICE = "http://127.0.0.1:8031/"
+# As the first block of the five lines has them.
+AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
+LOOPBACK = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
 
 
 class Signer:
@@ -55,16 +59,16 @@ async def require_what_the_page_says(
     Args:
         page: One of PAGES.
         framework: Its name.
-        base: The URL of the site, in the place of https://example.com/.
-        monkeypatch: Opens gates that may use loopback.
+        base: The URL of the site, in the place of the practice site's.
+        monkeypatch: Opens gates with a short delay.
         printed: Returns what was printed since it was called last.
         logs: Whether the framework prints more.
     """
-    open_gate, fetching = polite.open_gate, polite.FetchPolicy(allow_private=True)
+    open_gate = polite.open_gate
     mains: list[Awaitable[None]] = []
 
     def opened(agent: str, **options: Any) -> Any:
-        return open_gate(agent, fetching=fetching, pacing=polite.PacingPolicy(min_delay=0.1), **options)
+        return open_gate(agent, pacing=polite.PacingPolicy(min_delay=0.1), **options)
 
     monkeypatch.setattr(polite, "open_gate", opened)
     monkeypatch.setattr(asyncio, "run", mains.append)
@@ -73,10 +77,10 @@ async def require_what_the_page_says(
     examples = [each for each in found if f"polite.integrations.{framework}" in each[0]]
     assert examples
     for code, says in examples:
-        names: dict[str, Any] = {"asyncio": asyncio, "polite": polite}
-        exec(code.replace("https://example.com/", base), names)  # noqa: S102 - it is our own page
+        names: dict[str, Any] = {"asyncio": asyncio, "polite": polite, "AGENT": AGENT, "LOOPBACK": LOOPBACK}
+        exec(code.replace(PRACTICE, base), names)  # noqa: S102 - it is our own page
         await mains.pop()
 
-        lines = printed().replace(base, "https://example.com/").splitlines()
+        lines = printed().replace(base, PRACTICE).splitlines()
         wanted = says.splitlines()
         assert [line for line in lines if not logs or line in wanted] == wanted, lines
