@@ -20,7 +20,6 @@ from polite.judge.sites import (
     HOP,
     HOP_ASIDE,
     HOP_HOST,
-    HOSTS,
     RETRY_AFTER_S,
     SEARCH_S,
     Host,
@@ -32,7 +31,6 @@ from polite.judge.verdict import ROBOTS, Request
 _SLOW_S = 0.5
 # Attempts to find a port that is free on all addresses.
 _PORT_TRIES = 20
-_RING = [host.name for host in HOSTS]
 
 
 @dataclass(slots=True)
@@ -85,6 +83,7 @@ class SiteHandler:
         self._sites = sites
         self._hosts = {sites.addresses[host.name]: host for host in sites.hosts}
         self._hops = {host.name: host.hops for host in sites.hosts}
+        self._ring = [host.name for host in sites.hosts if host.quirk not in (Quirk.PRACTICE, Quirk.DOWN)]
         self._seen: Counter[tuple[str, str]] = Counter()
         self._refuses_until: dict[str, float] = {}
 
@@ -115,7 +114,8 @@ class SiteHandler:
         if now < (until := self._refuses_until.get(host.name, 0.0)):
             return _refusal(429, max(1, round(until - now)))
         if path in host.moved:
-            return _redirect(self._location(host.moved[path]))
+            name, to = host.moved[path]
+            return _redirect(self._sites.url(name if name in self._hops else host.name, to))
         if host.quirk is Quirk.PRACTICE:
             if path == "/search":
                 return _refusal(429, SEARCH_S)
@@ -149,21 +149,16 @@ class SiteHandler:
         return self._to_hop(name, int(number) + 1)
 
     def _to_hop(self, name: str, number: int) -> web.Response:
-        at = HOP_HOST if number == HOP_ASIDE else name
+        at = HOP_HOST if number == HOP_ASIDE and HOP_HOST in self._hops else name
         return _redirect(self._sites.url(at, f"{HOP}{name}/{number}"))
-
-    def _location(self, to: str) -> str:
-        """Return where a page has moved: a path, or the URL of a page of another host."""
-        name, _, path = to.removeprefix("//").partition("/")
-        return self._sites.url(name, f"/{path}") if to.startswith("//") else to
 
     def _page(self, host: Host, path: str) -> web.Response:
         """Return a page with links to all pages of its host. Most front pages also link to the next host."""
         if path in host.texts:
             return web.Response(text=host.texts[path], content_type="text/html", headers={"ETag": '"1"'})
         links = list(host.pages)
-        if path == "/" and host.name in _RING:
-            following = self._sites.url(_RING[(_RING.index(host.name) + 1) % len(_RING)])
+        if path == "/" and host.name in self._ring:
+            following = self._sites.url(self._ring[(self._ring.index(host.name) + 1) % len(self._ring)])
             # As a U-label: crawlers meet IDNs in that form.
             links.append(following.encode().decode("idna"))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)

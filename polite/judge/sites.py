@@ -43,7 +43,7 @@ class Host:
         forbidden: pages that the rules disallow.
         delay_s: the delay that robots.txt states, in seconds.
         hops: the number of redirects to robots.txt.
-        moved: pages that redirect, with where to: a path, or `//host/path`.
+        moved: pages that redirect, with the host and the path of where to.
         texts: the text of pages that have one instead of links.
     """
 
@@ -55,7 +55,7 @@ class Host:
     quirk: Quirk = Quirk.NONE
     hops: int = 0
     note: str = ""
-    moved: Mapping[str, str] = field(default_factory=dict, hash=False)
+    moved: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     texts: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -110,7 +110,7 @@ HOSTS: tuple[Host, ...] = (
         _pages("/members", "/members/join", "/drafts/1", "/join", "/login"),
         ("/members", "/drafts/1"),
         note="several groups; pages that redirect",
-        moved={"/join": "/members/join", "/login": "/members"},
+        moved={"/join": (HOP_HOST, "/members/join"), "/login": (HOP_HOST, "/members")},
     ),
     Host(
         "shop.test",
@@ -126,7 +126,7 @@ HOSTS: tuple[Host, ...] = (
         ),
         ("/list?sort=up", "/price.pdf", "/cart", "/about/private/x"),
         note="wildcards and $; a page that redirects to another host",
-        moved={"/partner": "//slow.test/deep/1"},
+        moved={"/partner": ("slow.test", "/deep/1")},
     ),
     Host(
         "delay.test",
