@@ -1,45 +1,32 @@
-"""The demo's sixteen hosts: pages, robots.txt as real sites write them, and what each host disallows."""
+"""The practice sites: pages, robots.txt as real sites write them, and what each site disallows.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+The judge parses no robots.txt: what the rules disallow is listed by hand.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TypedDict
 
-from docs.examples.demo.judge import ROBOTS, Expected, Request, Verdict, judge_all
-from polite.pacing.policy import PacingPolicy
-from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.judge.verdict import ROBOTS, Expected, Request, Verdict, judge_all
 
-AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
-MIN_DELAY_S = 0.3
 RETRY_AFTER_S = 2
-# The least delay after a server error, in seconds.
-BUSY_BACK_OFF_S = 1.0
-# Redirects to a host's robots.txt go through `/hop/<host>/<number>`. The first host serves those with the number HOP_ASIDE.
+# The Retry-After of a robots.txt that fails for a while, and of one that always does.
+BUSY_S = 1
+DOWN_S = 120
+# The Retry-After of PRACTICE's /search, to which no page links.
+SEARCH_S = 60
+# Redirects to a host's robots.txt go through `/hop/<host>/<number>`. The site HOP_HOST serves those with the number HOP_ASIDE.
 HOP = "/hop/"
 HOP_ASIDE = 3
-
-
-class Policies(TypedDict):
-    """The options of open_gate that the demo sets."""
-
-    fetching: FetchPolicy
-    robots: RobotsPolicy
-    pacing: PacingPolicy
-
-
-def policies(nameserver: str) -> Policies:
-    """Return how the demo crawls, with names resolved by this server."""
-    return Policies(
-        fetching=FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[nameserver], timeout=10),
-        robots=RobotsPolicy(retry_min=BUSY_BACK_OFF_S),
-        pacing=PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S),
-    )
+HOP_HOST = "groups.test"
 
 
 class Quirk(Enum):
     """A host's unusual behaviour."""
 
     NONE = auto()
+    PRACTICE = auto()
+    DOWN = auto()
     MISSING = auto()
     FORBIDDEN = auto()
     BUSY_TWICE = auto()
@@ -53,39 +40,34 @@ class Host:
     """One virtual host.
 
     Attributes:
-        forbidden: pages that the rules disallow, listed by hand, since the judge parses no robots.txt.
+        forbidden: pages that the rules disallow.
+        delay_s: the delay that robots.txt states, in seconds.
+        hops: the number of redirects to robots.txt.
+        moved: pages that redirect, with where to: a path, or `//host/path`.
+        texts: the text of pages that have one instead of links.
     """
 
     name: str
     robots: bytes
     pages: tuple[str, ...]
     forbidden: tuple[str, ...] = ()
-    delay_s: float = MIN_DELAY_S
+    delay_s: float = 0.0
     quirk: Quirk = Quirk.NONE
     hops: int = 0
     note: str = ""
+    moved: Mapping[str, str] = field(default_factory=dict, hash=False)
+    texts: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def _pages(*more: str, count: int = 6) -> tuple[str, ...]:
     return ("/", *(f"/page/{n}" for n in range(1, count)), *more)
 
 
-_GROUPS = b"""\
-# Three groups for different crawlers; ours is the second.
-User-agent: OtherBot
-User-agent: AnotherBot
-Disallow: /
-
-User-agent: politedemo
-User-agent: FriendlyBot/2.0
-Disallow: /members
-Allow: /members/join
-Disallow: /drafts/
-
-User-agent: *
-Disallow: /page/
-Sitemap: http://groups.test/sitemap.xml
-"""
+# Groups of other crawlers, and two for all, which count as one; or a group that names the crawler.
+_OTHERS = "User-agent: OtherBot\nUser-agent: AnotherBot\nDisallow: /\n\n"
+_RULES = "Disallow: /members\nAllow: /members/join\n", "Disallow: /drafts/\n"
+_FOR_ALL = "User-agent: *\n{}\nUser-agent: ThirdBot\nDisallow: /page/\n\nUser-agent: *\n{}".format(*_RULES)
+_FOR_ONE = "User-agent: {}\nUser-agent: FriendlyBot/2.0\n{}{}\nUser-agent: *\nDisallow: /page/\n"
 
 _WILDCARDS = b"""\
 User-agent: *
@@ -109,20 +91,42 @@ _HUGE = (
     + b"# more\n" * 50_000
 )
 
+PRACTICE = Host(
+    "practice.test",
+    b"User-agent: *\nDisallow: /private/\nAllow: /private/press\nCrawl-delay: 2\n",
+    ("/", "/about", "/private/diary", "/private/press"),
+    ("/private/diary",),
+    delay_s=2.0,
+    quirk=Quirk.PRACTICE,
+    note="Crawl-delay: 2, Allow in Disallow",
+    texts={"/about": "About this site", "/private/diary": "Diary", "/private/press": "Press"},
+)
+DOWN = Host("down.test", b"", (), quirk=Quirk.DOWN, note="robots.txt always 503")
+
 HOSTS: tuple[Host, ...] = (
     Host(
-        "groups.test",
-        _GROUPS,
-        _pages("/members", "/members/join", "/drafts/1"),
+        HOP_HOST,
+        (_OTHERS + _FOR_ALL).encode(),
+        _pages("/members", "/members/join", "/drafts/1", "/join", "/login"),
         ("/members", "/drafts/1"),
-        note="several groups; the one that names the crawler applies",
+        note="several groups; pages that redirect",
+        moved={"/join": "/members/join", "/login": "/members"},
     ),
     Host(
         "shop.test",
         _WILDCARDS,
-        _pages("/list?sort=up", "/price.pdf", "/price.pdf?v=2", "/cart", "/cart/help", "/about/private/x"),
+        _pages(
+            "/list?sort=up",
+            "/price.pdf",
+            "/price.pdf?v=2",
+            "/cart",
+            "/cart/help",
+            "/about/private/x",
+            "/partner",
+        ),
         ("/list?sort=up", "/price.pdf", "/cart", "/about/private/x"),
-        note="wildcards and $",
+        note="wildcards and $; a page that redirects to another host",
+        moved={"/partner": "//slow.test/deep/1"},
     ),
     Host(
         "delay.test",
@@ -198,34 +202,39 @@ HOSTS: tuple[Host, ...] = (
 )
 
 
+def practice_sites(token: str = "") -> tuple[Host, ...]:
+    """Return all sites. With a product token, one of them has a group for it."""
+    if not token:
+        return (PRACTICE, DOWN, *HOSTS)
+    named = replace(HOSTS[0], robots=(_OTHERS + _FOR_ONE.format(token, *_RULES)).encode())
+    return (PRACTICE, DOWN, named, *HOSTS[1:])
+
+
 def is_page(request: Request) -> bool:
     """Whether a request is neither for robots.txt nor for a redirect to one."""
     return request.path != ROBOTS and not request.path.startswith(HOP)
 
 
-def _back_off_s(status: int) -> float:
-    """Return the back-off that a response requires. In the demo a 429 carries a Retry-After."""
-    if status == 429:
-        return RETRY_AFTER_S
-    return BUSY_BACK_OFF_S if status >= 500 else 0.0
-
-
-def expected(host: Host) -> Expected:
-    """Return what a host requires of a crawl."""
+def expected(host: Host, delay_s: float, *, tolerance_s: float = 0.0) -> Expected:
+    """Return what a host requires of a crawl that has a delay of its own, in seconds."""
     hops = [f"{HOP}{each.name}/{number}" for each in HOSTS for number in range(1, each.hops + 1)]
     return Expected(
-        MIN_DELAY_S,
+        delay_s,
         host.delay_s,
-        _back_off_s,
-        lambda path: path in host.forbidden,
-        host.pages,
+        disallows=lambda path: path in host.forbidden,
+        pages=host.pages,
         rules=(ROBOTS, *(hop for hop in hops if hop.startswith(f"{HOP}{host.name}/"))),
         aside=hops,
+        tolerance_s=tolerance_s,
     )
 
 
-def judge_hosts(requests: Iterable[Request]) -> dict[Host, Verdict]:
-    """Judge the log of all hosts, in the order of HOSTS."""
-    by_name = {host.name: host for host in HOSTS}
-    verdicts = judge_all(by_name, lambda name: expected(by_name[name]), requests)
+def judge_hosts(
+    hosts: Iterable[Host], requests: Iterable[Request], delay_s: float, *, tolerance_s: float = 0.0
+) -> dict[Host, Verdict]:
+    """Judge the log of the hosts, in their order."""
+    by_name = {host.name: host for host in hosts}
+    verdicts = judge_all(
+        by_name, lambda name: expected(by_name[name], delay_s, tolerance_s=tolerance_s), requests
+    )
     return {by_name[name]: verdict for name, verdict in verdicts.items()}
