@@ -38,6 +38,8 @@ class Sites:
     """The running sites.
 
     Attributes:
+        hosts: the sites.
+        port: their port.
         addresses: the IP address of each host.
         named: links lead to the hosts' names, which a DNS server must know, instead of their addresses.
         requests: all requests so far.
@@ -52,7 +54,12 @@ class Sites:
     log: Callable[[Request], object] | None = None
 
     def url(self, name: str, path: str = "/") -> str:
-        """Return the URL of a page."""
+        """Return the URL of a page.
+
+        Args:
+            name: The host's.
+            path: The path of the page, with its query.
+        """
         return f"http://{name if self.named else self.addresses[name]}:{self.port}{path}"
 
 
@@ -212,7 +219,16 @@ def _listen(hosts: Sequence[Host], port: int) -> tuple[int, dict[str, socket.soc
 async def serving(
     hosts: Sequence[Host] = practice_sites(), port: int = 0, *, named: bool = False
 ) -> AsyncIterator[Sites]:
-    """Serve sites until the block exits. Raises OSError if this machine lacks the loopback addresses or the port."""
+    """Serve sites until the block exits.
+
+    Args:
+        hosts: The sites; by default all.
+        port: The port of all of them; 0 for one that is free.
+        named: Whether links lead to the hosts' names instead of their addresses.
+
+    Raises:
+        OSError: This machine lacks the loopback addresses, or the port is not free.
+    """
     port, sockets = _listen(hosts, port)
     addresses = {name: listening.getsockname()[0] for name, listening in sockets.items()}
     running = Sites(hosts, port, addresses, named)

@@ -22,7 +22,19 @@ HOP_HOST = "groups.test"
 
 
 class Quirk(Enum):
-    """A host's unusual behaviour."""
+    """A site's unusual behaviour.
+
+    Attributes:
+        NONE: it has none.
+        PRACTICE: it has a sitemap, a page /search that answers 429, and pages with an ETag.
+        DOWN: its robots.txt always answers 503.
+        MISSING: it has no robots.txt (404).
+        FORBIDDEN: its robots.txt answers 403.
+        BUSY_TWICE: its robots.txt answers 503 twice, then as it should.
+        HOPS: redirects lead to its robots.txt.
+        LIMITED: one page answers 429 the first time, and then all do, until the Retry-After has passed.
+        SLOW: it answers after half a second.
+    """
 
     NONE = auto()
     PRACTICE = auto()
@@ -37,9 +49,14 @@ class Quirk(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One virtual host.
+    """One site.
 
     Attributes:
+        name: its name, which only a DNS server of tests knows.
+        robots: its robots.txt.
+        pages: the pages that links lead to.
+        quirk: its unusual behaviour.
+        note: what is special about it, in words.
         forbidden: pages that the rules disallow.
         delay_s: the delay that robots.txt states, in seconds.
         hops: the number of redirects to robots.txt.
@@ -203,7 +220,11 @@ HOSTS: tuple[Host, ...] = (
 
 
 def practice_sites(token: str = "") -> tuple[Host, ...]:
-    """Return all sites. With a product token, one of them has a group for it."""
+    """Return all sites.
+
+    Args:
+        token: A crawler's product token: one site gets a group of rules for it.
+    """
     if not token:
         return (PRACTICE, DOWN, *HOSTS)
     named = replace(HOSTS[0], robots=(_OTHERS + _FOR_ONE.format(token, *_RULES)).encode())
