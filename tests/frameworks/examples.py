@@ -13,9 +13,6 @@ from tests.integrations.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 PRACTICE = "http://127.0.0.1:8031/"
-# As the first block of the five lines has them.
-AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
-LOOPBACK = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
 
 
 class Signer:
@@ -42,11 +39,7 @@ def require_signatures(site: Site) -> None:
     assert all(signature == f"GET {url}" for url, signature in signed.items())
 
 
-PAGES = pytest.mark.parametrize("page", ["its page", "five-lines"])
-
-
 async def require_what_the_page_says(
-    page: str,
     framework: str,
     base: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -54,10 +47,9 @@ async def require_what_the_page_says(
     *,
     logs: bool = False,
 ) -> None:
-    """Run the Python blocks of the framework's page, or of the five lines, that use its integration.
+    """Run the Python blocks of the framework's page that use its integration.
 
     Args:
-        page: One of PAGES.
         framework: Its name.
         base: The URL of the site, in the place of the practice site's.
         monkeypatch: Opens gates with a short delay.
@@ -72,12 +64,12 @@ async def require_what_the_page_says(
 
     monkeypatch.setattr(polite, "open_gate", opened)
     monkeypatch.setattr(asyncio, "run", mains.append)
-    text = (ROOT / "docs/how-to" / f"{framework if page == 'its page' else page}.md").read_text()
+    text = (ROOT / "docs/how-to" / f"{framework}.md").read_text()
     found = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", text, re.DOTALL)
     examples = [each for each in found if f"polite.integrations.{framework}" in each[0]]
     assert examples
     for code, says in examples:
-        names: dict[str, Any] = {"asyncio": asyncio, "polite": polite, "AGENT": AGENT, "LOOPBACK": LOOPBACK}
+        names: dict[str, Any] = {"asyncio": asyncio, "polite": polite}
         exec(code.replace(PRACTICE, base), names)  # noqa: S102 - it is our own page
         await mains.pop()
 
