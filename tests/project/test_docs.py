@@ -167,7 +167,9 @@ def test_the_reference_has_every_subcommand_with_its_arguments_and_defaults() ->
         section = page.partition(f"\n## polite {name}\n")[2].partition("\n## ")[0]
         documented = rows("cli.md", f"polite {name}")
         # "With the [network options](#network-options)", all of them, or those after a colon.
-        for anchor, some in re.findall(r"\b[Ww]ith[\w ]* \[[^\]]+\]\(#([\w-]+)\)(?:: (`.+?`)(?=\.))?", section):
+        for anchor, some in re.findall(
+            r"\b[Ww]ith[\w ]* \[[^\]]+\]\(#([\w-]+)\)(?:: (`.+?`)(?=\.))?", section
+        ):
             others = rows("cli.md", headings[anchor])
             documented |= {key: others[key] for key in some.strip("`").split("`, `")} if some else others
         assert {key: cells[0] for key, cells in documented.items()} == arguments_of(subcommand), name
