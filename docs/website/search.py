@@ -37,8 +37,9 @@ def _named(item: dict[str, Any]) -> dict[str, Any]:
         return item
     name = match["name"]
     within = match["within"].removeprefix("polite").removeprefix(".")
+    of_class = "" if item["level"] == _ROOT_LEVEL else f" <small>{within.rpartition('.')[2]}</small>"
     return item | {
-        "title": name if item["level"] == _ROOT_LEVEL else f"{name} <small>{within.rpartition('.')[2]}</small>",
+        "title": name + of_class,
         "path": [f"{name} ({within})" if within else name, *item["path"]],
         "text": f"<code>{name}</code> {item['text'].partition(_SOURCE)[0]}",
     }
