@@ -16,7 +16,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from docs.examples.demo.judge import Expected, Request, judge_all
+from polite.judge.verdict import Expected, Request, judge_all
 
 RUNS = ((100, 10, 0.5, 0.97), (300, 5, 1.0, 0.97), (500, 10, 0.5, 0.94))
 CRAWLERS = ("polite", "scrapy", "crawlee")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks.efficiency import TOLERANCE_S, read_log, run
 from benchmarks.hosts import address
-from docs.examples.demo.judge import Expected, Request, judge_all
+from polite.judge.verdict import Expected, Request, judge_all
 
 RETRY_AFTER_S = 2.0
 
@@ -145,7 +145,10 @@ def judge(scenario: Scenario, log: list[list]) -> tuple[float, int, int]:
     verdicts = judge_all(range(len(scenario.sizes)), scenario.expected, (Request(*hit) for hit in log))
     short = sum(len(each.short) for each in verdicts.values())
     wrong = sum(
-        sum(each.pages[path] != 1 for path in scenario.pages(host)) + len(each.unwanted) + (each.robots != 1)
+        sum(each.pages[path] != 1 for path in scenario.pages(host))
+        + len(each.disallowed)
+        + len(each.unlinked)
+        + (each.robots != 1)
         for host, each in verdicts.items()
     )
     arrivals = [hit[0] for hit in log]

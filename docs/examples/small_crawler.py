@@ -1,6 +1,6 @@
 """A small crawler: it fetches what robots.txt allows, each page in its turn, and follows the links within the sites it began with.
 
-python docs/examples/small_crawler.py https://example.com/
+python docs/examples/small_crawler.py http://127.0.0.1:8031/
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from polite.integrations.aiohttp import send_once
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 PACING = polite.PacingPolicy(max_pages=1_000)  # of each site: some have no end
+# The practice sites are on loopback. Leave it out on the web.
+FETCHING = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
 WORKERS = 20
 RETRIED = (429, 503)
 HREF = re.compile(r'<a [^>]{0,500}?href="([^"]{1,2000})"', re.IGNORECASE)
@@ -25,9 +27,9 @@ HREF = re.compile(r'<a [^>]{0,500}?href="([^"]{1,2000})"', re.IGNORECASE)
 async def crawl(seeds: list[str]) -> None:
     """Crawl the sites of the seeds, and print the outcome of each URL."""
     sites = {polite.Origin.of(seed) for seed in seeds}
-    connector = polite.guarded_connector()  # a link may name an address of your own network
+    connector = polite.guarded_connector(FETCHING)  # a link may name an address of your own network
     async with (
-        polite.open_gate(AGENT, pacing=PACING) as gate,
+        polite.open_gate(AGENT, pacing=PACING, fetching=FETCHING) as gate,
         polite.open_frontier(gate, on_end=tell) as frontier,
         aiohttp.ClientSession(
             connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]

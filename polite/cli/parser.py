@@ -82,8 +82,9 @@ def _number(text: str, most: int, *, least: int = 1, default: str | None = None)
     return {"help": text, "limits": (least, most), "default": default}
 
 
-def _seconds(text: str, check: Callable[[float], float], default: str) -> dict[str, Any]:
-    return {"help": f"{text}{_DEFAULT}", "seconds": check, "default": default}
+def _seconds(text: str, check: Callable[[float], float], default: str | None) -> dict[str, Any]:
+    text += "" if default is None else _DEFAULT
+    return {"help": text, "seconds": check, "default": default}
 
 
 def _repeated(text: str, **more: object) -> dict[str, Any]:
@@ -465,6 +466,34 @@ _COMMANDS = {
                 "type": typed(partial(_date, "--at")),
             },
             "--hash HASH": "a hash that was published: one of the lines must have it; for verify",
+        },
+    ),
+    "judge": _Command(
+        "serve practice sites on loopback to any crawler, and judge its crawl by what they saw",
+        "0 the crawl was polite, 1 it was not, 2 wrong usage, or no request came",
+        {
+            "command COMMAND": {
+                "help": "after --: a crawler to run; an argument {} becomes the addresses of all sites; without it, until ^C",
+                "nargs": "*",
+            },
+            "--serve": "serve the sites, and print their addresses",
+            "--port NUMBER": _number(
+                "the port of all sites; 0 for one that is free", 65_535, least=0, default="8031"
+            ),
+            "--delay SECONDS": _seconds(
+                "the delay that the crawler was given; a site's robots.txt may ask for more",
+                partial(number, "--delay", most=86_400.0),
+                "1",
+            ),
+            "--agent AGENT": {
+                "help": "the crawler's User-Agent header or product token; one site gets a group of rules for it",
+                "type": typed(UserAgent),
+            },
+            "--idle SECONDS": _seconds(
+                "end after so long without a request", partial(number, "--idle", most=86_400.0), None
+            ),
+            "--log FILE": "write the requests to FILE; without --serve, judge those that FILE has",
+            "--json": "print one JSON object",
         },
     ),
     "doctor": _Command(

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import redis
 
-from docs.examples.demo.judge import ROBOTS, Request, Verdict
+from polite.judge.verdict import ROBOTS, Request, Verdict
 from tests.many.process import EMPTIED
 from tests.many.proxy import TcpProxy
 from tests.many.servers import ValkeyCluster, ValkeySentinel, ValkeyServer
@@ -186,7 +186,7 @@ class Crawl:
             if sum(hit.path != ROBOTS for hit in hits) < _BEGIN * self.world.hosts * self.world.pages:
                 return False
             # On a busy machine a process may take seconds to open; what befalls the store then is an error at the start.
-            return self.processes.keys() <= {hit.sender for hit in hits}
+            return self.processes.keys() <= {hit.agent for hit in hits}
 
         self._wait(begun)
 
@@ -349,8 +349,8 @@ def slot_moved(crawl: Crawl, names: list[str]) -> None:
 def wrong(fault: Fault, outcome: Outcome) -> list[str]:
     found = [f"{len(outcome.short)} short gaps, such as {outcome.short[0]}"] if outcome.short else []
     for each in outcome.hosts.values():
-        found += [f"{request} came before the rules" for request in each.early]
-        found += [f"{path} is forbidden" for path in each.unwanted]
+        found += [f"{request} came before the rules" for request in each.before_robots]
+        found += [f"{path} is forbidden" for path in [*each.disallowed, *each.unlinked]]
     if outcome.robots > 1 + fault.forgets:
         found.append(f"{outcome.robots} requests for one robots.txt")
     if outcome.twice and not (fault.crashes or fault.forgets):
@@ -383,7 +383,7 @@ def main(arguments: list[str]) -> int:
     for name in [each for each in options.faults or FAULTS for _ in range(options.runs)]:
         outcome = run(FAULTS[name], World())
         offences, gaps = wrong(FAULTS[name], outcome), outcome.gaps
-        worst = max(each.shortfall_s for each in outcome.hosts.values())
+        worst = max((short.by_s for each in outcome.hosts.values() for short in each.too_early), default=0.0)
         print(
             f"{name:22} {len(outcome.times):8} {len(outcome.short):6} of {len(gaps):5} {1e3 * worst:4.0f} ms "
             f"{outcome.calls_per_fetch:12.2f} {max(gaps):6.2f} s {outcome.efficiency(World()):11.2f}",

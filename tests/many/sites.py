@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from docs.examples.demo.judge import ROBOTS
+from polite.judge.verdict import ROBOTS
 from tests.many.world import World
 
 _PORT_TRIES = 20

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from docs.examples.demo.judge import ROBOTS
+from polite.judge.verdict import ROBOTS
 from tests.many.crawling import ROOT, sites
 from tests.many.world import World, read_request
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from docs.examples.demo.judge import Expected, Request, Verdict, judge_all
+from polite.judge.verdict import Expected, Request, Verdict, judge_all
 
 # A gap is short if it is below the delay by more than this.
 TOLERANCE_S = 0.001
@@ -78,7 +78,7 @@ class World:
 
 def read_request(line: str) -> Request:
     at, host, path, sender = line.split(maxsplit=3)
-    return Request(float(at), int(host), path, sender=sender.strip())
+    return Request(float(at), int(host), path, agent=sender.strip())
 
 
 def judge(world: World, requests: Iterable[Request]) -> dict[int, Verdict]:

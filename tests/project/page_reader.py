@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from polite.cli import main as polite_command
+from polite.cli.parser import parser
 from tests.frameworks.installed import FRAMEWORKS
 from tests.project.page_web import PageWeb
 
@@ -139,6 +140,8 @@ class Reader:
             told, _, sink = line.partition(" > ")
             words, _, source = told.partition(" < ")
             match shlex.split(words):
+                case ["polite", "judge", "--serve", *_] as command:
+                    parser().parse_args(command[1:])  # PageWeb serves them; tests/judge runs it
                 case ["polite", *arguments]:
                     self._polite(arguments, source, sink, output, block.place)
                 case ["./dev", command, *_]:

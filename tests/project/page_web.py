@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 import threading
+from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -15,10 +16,13 @@ from aiohttp import web
 from curl_cffi.requests import Session as CurlSession
 
 import polite
-from polite.robots.exchange import Reply
+from polite.judge.server import serving
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.transports.http import HttpTransport
 from tests.hasty_clock import HastyClock
+
+PRACTICE_PORT = 8031
 
 # Each robots.txt and sitemap comes from a script, each page from a real server on loopback.
 ROBOTS = {
@@ -55,6 +59,22 @@ class Everywhere(aiohttp.abc.AbstractResolver):
         pass
 
 
+class PageTransport:
+    """Fetches robots.txt from the practice sites, or as ROBOTS says."""
+
+    def __init__(self, real: HttpTransport) -> None:
+        self._real = real
+        self._scripted = ScriptedTransport(ROBOTS)
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        practice = ask.target.origin.port == PRACTICE_PORT
+        return await (self._real if practice else self._scripted).get(ask)
+
+    async def close(self) -> None:
+        await self._real.close()
+        await self._scripted.close()
+
+
 class PageWeb:
     """Servers on loopback, in virtual time, in the place of the real web.
 
@@ -81,7 +101,10 @@ class PageWeb:
         monkeypatch.setattr(aiohttp, "ClientSession", self._session)
         monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)
         monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
-        monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
+        monkeypatch.setattr(
+            "polite.transports.http.HttpTransport", lambda *options: PageTransport(self.transport(*options))
+        )
+        reach_the_practice_sites(monkeypatch, self._ports)
         monkeypatch.setattr(asyncio, "run", self.run)
 
     def run(self, main: Awaitable[Any]) -> Any:
@@ -117,7 +140,10 @@ class PageWeb:
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._server_tls).start()
         self._ports.update(zip((80, 443), (port for _, port in runner.addresses), strict=True))
         try:
-            yield
+            async with serving() as sites:
+                # Links have the port that pages name.
+                self._ports[PRACTICE_PORT], sites.port = sites.port, PRACTICE_PORT
+                yield
         finally:
             await runner.cleanup()
 
@@ -136,6 +162,18 @@ class PageWeb:
         return web.Response(status=status, text=text, headers=headers, content_type="text/html")
 
 
+def reach_the_practice_sites(monkeypatch: pytest.MonkeyPatch, ports: dict[int, int]) -> None:
+    """Have connections to the port that pages name lead to the one that was free."""
+    connect = BaseSelectorEventLoop.sock_connect
+
+    async def sock_connect(self: Any, sock: socket.socket, address: Any) -> None:
+        await connect(
+            self, sock, (address[0], ports[PRACTICE_PORT]) if address[1] == PRACTICE_PORT else address
+        )
+
+    monkeypatch.setattr(BaseSelectorEventLoop, "sock_connect", sock_connect)
+
+
 def clock_of_the_loop() -> LoopClock | HastyClock:
     """A gate of `polite.blocking` has a loop of its own, which is not virtual."""
     virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
@@ -147,17 +185,24 @@ def reach_from_other_clients(monkeypatch: pytest.MonkeyPatch, ports: dict[int, i
     connect, getaddrinfo, curl = anyio.connect_tcp, socket.getaddrinfo, CurlSession.request
 
     async def connect_tcp(remote_host: str, remote_port: int, **options: Any) -> Any:
-        return await connect("127.0.0.1", ports[remote_port], **options)
+        return await connect(here(remote_host), ports[remote_port], **options)
 
     def addresses(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        return getaddrinfo("127.0.0.1", ports.get(port, port), *args, **options)
+        return getaddrinfo(here(host), ports.get(port, port), *args, **options)
+
+    def here(host: str) -> str:
+        return host if str(host).startswith("127.") else "127.0.0.1"
 
     def request(self: Any, method: str, url: str, **options: Any) -> Any:
         # libcurl looks up names itself.
         target = polite.Target.of(url)
+        if target.origin.port == PRACTICE_PORT:
+            return curl(
+                self, method, f"http://{target.origin.host}:{ports[PRACTICE_PORT]}{target.path}", **options
+            )
         options["headers"]["Host"] = target.origin.host
-        here = f"https://127.0.0.1:{ports[443]}{target.path}"
-        return curl(self, method, here, verify=False, **options)
+        site = f"https://127.0.0.1:{ports[443]}{target.path}"
+        return curl(self, method, site, verify=False, **options)
 
     monkeypatch.setenv("SSL_CERT_FILE", ca_file)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", ca_file)

@@ -11,8 +11,9 @@ import pytest
 from aiohttp import web
 
 import polite
-from docs.examples.demo.server import serving
-from docs.examples.demo.sites import AGENT, HOSTS, judge_hosts, policies
+from docs.examples.demo.crawler import AGENT, HOSTS, MIN_DELAY_S, policies
+from polite.judge.server import serving
+from polite.judge.sites import judge_hosts
 from polite.serve import serve
 from tests.serve.support import relaying, site
 
@@ -84,7 +85,7 @@ async def test_clients_of_all_languages_and_a_python_crawl_are_polite_together(t
         printed[name] = out.decode().splitlines()
 
     async with (
-        serving() as sites,
+        serving(HOSTS) as sites,
         polite.open_gate(AGENT, **policies("127.0.0.1")) as gate,
         serve(gate, grace=0.0) as running,
     ):
@@ -93,12 +94,12 @@ async def test_clients_of_all_languages_and_a_python_crawl_are_polite_together(t
             for name, command in commands.items():
                 crawls.create_task(run(name, command, [running.url, *seeds]))
             crawls.create_task(crawl_here(gate, seeds, sites))
-    verdicts = judge_hosts(sites.requests)
+    verdicts = judge_hosts(HOSTS, sites.requests, MIN_DELAY_S)
     assert {host.name: verdicts[host].offences for host in CRAWLED if verdicts[host].offences} == {}
     for name, lines in printed.items():
         told = {tuple(line.split()[:2]) for line in lines}
         for seed, host in zip(seeds, CRAWLED, strict=True):
-            for path in host.pages:
+            for path in set(host.pages) - host.moved.keys():
                 outcome = "disallowed" if path in host.forbidden else "200"
                 assert (outcome, seed + path[1:]) in told, f"{name} {seed}{path}"
     if len(commands) < 3:
@@ -150,13 +151,13 @@ async def test_the_shell_script_of_the_how_to_fetches_a_page(tmp_path):
         assert '"ended":true' in await run(crawl.server.url.rstrip("/"), url)
         assert crawl.gate.inside == 0
     async with (
-        serving() as sites,
+        serving(HOSTS) as sites,
         polite.open_gate(AGENT, **policies("127.0.0.1")) as gate,
         serve(gate) as running,
     ):
         seed = f"http://{sites.addresses['groups.test']}:{sites.port}"
         assert '"ended":true' in await run(running.url.rstrip("/"), f"{seed}/")
-        assert "disallowed by Disallow: /members (line 8)" in await run(
+        assert "disallowed by Disallow: /members (line 7)" in await run(
             running.url.rstrip("/"), f"{seed}/members"
         )
     assert "<title>groups.test" in (tmp_path / "body").read_text()

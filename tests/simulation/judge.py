@@ -7,7 +7,7 @@ which of two responses the crawler used, the milder one counts.
 import math
 from dataclasses import dataclass, field
 
-from docs.examples.demo.judge import Scope
+from polite.judge.verdict import Scope
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import ScopeLimit, Scopes
 from tests.simulation.plan import RobotsResponse, folder_of, has_concurrency, origin_of

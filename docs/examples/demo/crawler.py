@@ -2,16 +2,39 @@
 
 import asyncio
 from html.parser import HTMLParser
+from typing import TypedDict
 
 import aiohttp
 
 import polite
+from polite.judge.sites import BUSY_S, practice_sites
 
+AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
+MIN_DELAY_S = 0.3
+# Those that answer in the end, with a group of rules for this agent.
+HOSTS = practice_sites("PoliteDemo")[2:]
 TRIES = 8
 WORKERS = 20
 # No response (0), or a temporary refusal.
 RETRIED = (0, 429, 503)
 WAITING = "waiting"
+
+
+class Policies(TypedDict):
+    """The options of open_gate that the demo sets."""
+
+    fetching: polite.FetchPolicy
+    robots: polite.RobotsPolicy
+    pacing: polite.PacingPolicy
+
+
+def policies(nameserver: str) -> Policies:
+    """Return how the demo crawls, with names resolved by this server."""
+    return Policies(
+        fetching=polite.FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[nameserver], timeout=10),
+        robots=polite.RobotsPolicy(retry_min=BUSY_S),
+        pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_S),
+    )
 
 
 async def crawl(

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from docs.examples.demo.judge import Request
-from docs.examples.demo.sites import is_page
 from polite.cli.timeline import Kind, LogEntry, draw
 from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
+from polite.judge.sites import is_page
+from polite.judge.verdict import Request
 from polite.origin import Origin
 
 

@@ -11,8 +11,7 @@ from dataclasses import asdict
 
 import aiohttp
 
-from docs.examples.demo.crawler import TRIES, WORKERS, put_new, work
-from docs.examples.demo.sites import AGENT, policies
+from docs.examples.demo.crawler import AGENT, TRIES, WORKERS, policies, put_new, work
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.events import Event

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import aiohttp
 
-from docs.examples.demo.crawler import WAITING, crawl
+from docs.examples.demo.crawler import AGENT, HOSTS, MIN_DELAY_S, WAITING, crawl, policies
 from docs.examples.demo.dns_server import dns_server
-from docs.examples.demo.judge import Request, Verdict
 from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
 from docs.examples.demo.processes import crawl_by_processes
 from docs.examples.demo.progress import CrawlStatus, Progress
-from docs.examples.demo.server import Sites, serving
-from docs.examples.demo.sites import AGENT, HOSTS, Host, is_page, judge_hosts, policies
 from docs.examples.demo.status_picture import write_status_picture
 from docs.examples.demo.table import print_table, rows
 from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.integrations.aiohttp import send_once
+from polite.judge.server import Sites, serving
+from polite.judge.sites import Host, is_page, judge_hosts
+from polite.judge.verdict import Request, Verdict
 from polite.origin import Origin
 from polite.transports.resolver import Resolver
 
@@ -34,7 +34,7 @@ def demo(options: argparse.Namespace) -> int:
     """Run the demo. Return 0 if the crawl was polite and complete, else 1. Raises OSError."""
     started, counts, recorder = time.monotonic(), OutcomeCounts(), EventRecorder()
     requests, failures = asyncio.run(_serve_and_crawl(options.processes, counts, recorder))
-    verdicts = judge_hosts(requests)
+    verdicts = judge_hosts(HOSTS, requests, MIN_DELAY_S)
     print()
     print_table(rows(verdicts, counts), sys.stdout)
     print(
@@ -51,7 +51,9 @@ def demo(options: argparse.Namespace) -> int:
 
 def _print_verdict(verdicts: dict[Host, Verdict], failures: list[str]) -> int:
     offences = [
-        f"{host.name}: {offence}" for host, verdict in verdicts.items() for offence in verdict.offences
+        f"{host.name}: {offence}"
+        for host, verdict in verdicts.items()
+        for offence in verdict.offences + verdict.incomplete
     ]
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
@@ -69,7 +71,7 @@ async def _serve_and_crawl(
 ) -> tuple[list[Request], list[str]]:
     """Return the servers' log, and why the crawl failed, if it did. Ends within LIMIT_S in any case."""
     failures: list[str] = []
-    async with serving() as sites, dns_server(sites.addresses) as names:
+    async with serving(HOSTS, named=True) as sites, dns_server(sites.addresses) as names:
         try:
             async with asyncio.timeout(LIMIT_S):
                 await _crawl(processes, sites, names, counts, recorder)

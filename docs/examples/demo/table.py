@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from docs.examples.demo.judge import Verdict
+from docs.examples.demo.crawler import MIN_DELAY_S
 from docs.examples.demo.listeners import OutcomeCounts
-from docs.examples.demo.sites import Host
 from polite.cli.terminal import console
+from polite.judge.sites import Host
+from polite.judge.verdict import Verdict
 
 Row = tuple[str, ...]
 
@@ -28,7 +29,7 @@ def _row(host: Host, verdict: Verdict, counts: OutcomeCounts) -> Row:
         str(verdict.pages.total()),
         by or "-",
         f"{min(verdict.gaps):.3f} s" if verdict.gaps else "-",
-        f"{host.delay_s:g} s",
+        f"{max(MIN_DELAY_S, host.delay_s):g} s",
         host.note,
     )
 

@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass, field
 from random import Random
 
-from docs.examples.demo.judge import Scope
 from polite.frontier.progress import End, TaskOutcome
+from polite.judge.verdict import Scope
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.task import Task
 from tests.simulation.judge import EPSILON_S

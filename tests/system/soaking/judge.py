@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from docs.examples.demo.judge import ROBOTS, Expected, Request, judge_all
+from polite.judge.verdict import ROBOTS, Expected, Request, judge_all
 from tests.system.soaking.server import (
     CRAWL_DELAY_S,
     MIN_DELAY_S,
@@ -81,7 +81,7 @@ def offences(requests: Iterable[Request]) -> list[str]:
     missing = [origin for origin, verdict in verdicts.items() if not verdict.requests]
     found = [f"{len(missing)} origins were never asked, {min(missing)} among them"] if missing else []
     for origin, verdict in verdicts.items():
-        found += [f"{origin} ({kind(origin).name}): {what}" for what in verdict.offences]
+        found += [f"{origin} ({kind(origin).name}): {what}" for what in verdict.offences + verdict.incomplete]
     return found
 
 

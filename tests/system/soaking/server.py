@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from enum import Enum, auto
 
-from docs.examples.demo.judge import ROBOTS
+from polite.judge.verdict import ROBOTS
 
 ORIGINS = 1_000
 MIN_DELAY_S = 5.0

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import polite
-from docs.examples.demo.judge import Expected, judge
-from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S, RETRY_AFTER_S
+from docs.examples.demo.crawler import AGENT, MIN_DELAY_S
+from polite.judge.sites import BUSY_S, RETRY_AFTER_S
+from polite.judge.verdict import Expected, judge
 from polite.origin import Target
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
@@ -45,8 +46,8 @@ class Crawl:
             transports={"http": self.web, "https": self.other, "ftp": self.other},
             store=store(),
             clock=LoopClock(),
-            robots=polite.RobotsPolicy(retry_min=BUSY_BACK_OFF_S, infer_missing=True),
-            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S, scopes=path.scopes),
+            robots=polite.RobotsPolicy(retry_min=BUSY_S, infer_missing=True),
+            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_S, scopes=path.scopes),
             addresses=self.names,
             fetching=polite.FetchPolicy(timeout=10, connections=1),
             recrawl=polite.RecrawlPolicy(),

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from docs.examples.demo.judge import Request
-from docs.examples.demo.server import SiteHandler, Sites
-from docs.examples.demo.sites import HOSTS, MIN_DELAY_S, Quirk
+from docs.examples.demo.crawler import HOSTS, MIN_DELAY_S
+from polite.judge.server import SiteHandler, Sites
+from polite.judge.sites import Quirk
+from polite.judge.verdict import Request
 from polite.origin import Target
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
@@ -148,7 +149,7 @@ class DemoTransport:
     """Answers as the demo's servers do, and the broken hosts beside them. `log`: when each host was asked for what."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._site = SiteHandler(Sites(80, {host.name: host.name for host in HOSTS}))
+        self._site = SiteHandler(Sites(HOSTS, 80, {host.name: host.name for host in HOSTS}, named=True))
         self._hosts = {host.name: host for host in HOSTS}
         self._times: Counter[str] = Counter()
         self._now = now
@@ -177,7 +178,7 @@ class DemoTransport:
         if host is None:
             answer = _answer(url, self._times[url])
         else:
-            said = self._site.respond(host, target.path, self._times[url])
+            said = self._site.respond(host, target.path, self._times[url], self._now())
             assert said.body is None or isinstance(said.body, bytes)
             head = said.headers
             answer = Reply(
