@@ -170,7 +170,8 @@ class SiteHandler:
             links.append(following.encode().decode("idna"))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
         return web.Response(
-            text=f"<!doctype html><title>{host.name}</title>\n{anchors}", content_type="text/html"
+            text=f"<!doctype html><title>{host.name}</title>\n<body><p>A practice site for crawlers: {host.note}.</p>\n{anchors}",
+            content_type="text/html",
         )
 
     def _sitemap(self, host: Host) -> web.Response:
