@@ -49,11 +49,13 @@ class Sources:
     def place(self, name: str) -> str | None:
         """Return the path on the site of a file or folder of the repository, or None if the site has none.
 
-        A folder of docs/ is at its first page.
+        A folder of docs/ is at its index, or else at its first page.
         """
         here = self.pages | self.assets | self.listings
         if name in here:
             return here[name]
+        if f"{name}/index.md" in self.pages:
+            return self.pages[f"{name}/index.md"]
         inside = sorted(page for page in self.pages if PurePosixPath(name) in PurePosixPath(page).parents)
         return self.pages[inside[0]] if inside and name.startswith("docs/") else None
 

@@ -1,6 +1,7 @@
 """What the judge says of a crawl of the practice sites, as a table and as JSON."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -15,6 +16,8 @@ class Report:
     """The verdict on a whole crawl.
 
     Attributes:
+        verdicts: the verdict on each site.
+        requests: the number of all requests.
         agents: how many requests each User-Agent header sent.
         seconds: the time from the first request to the last.
         efficiency: the shortest time that the sites permit for these requests, over the time taken: 1.0 is as fast as is
@@ -31,7 +34,14 @@ class Report:
     def of(
         cls, hosts: Iterable[Host], requests: Iterable[Request], delay_s: float, tolerance_s: float
     ) -> "Report":
-        """Judge a log. Times are in seconds; `delay_s` is the delay that the crawler was given."""
+        """Judge a log.
+
+        Args:
+            hosts: The sites that were served.
+            requests: The log, in any order.
+            delay_s: The delay that the crawler was given, in seconds.
+            tolerance_s: A gap may be shorter by this, in seconds.
+        """
         seen = sorted(requests, key=lambda request: request.at)
         verdicts = judge_hosts(hosts, seen, delay_s, tolerance_s=tolerance_s)
         seconds = seen[-1].at - seen[0].at if seen else 0.0
@@ -50,12 +60,16 @@ class Report:
         return {kind: sum(each[kind] for each in found) for kind in _LABELS}
 
     def lines(self, addresses: Mapping[str, str]) -> Iterator[str]:
-        """Yield the lines of the table: a row for each site, the sums, and the first offence of each site."""
+        """Yield the lines of the table: a row for each site, the sums, and some offences in words.
+
+        Args:
+            addresses: What to call each host.
+        """
         rows = [("site", "special", "requests", "robots.txt", "not fetched", "impolite")]
         visited = {host: each for host, each in self.verdicts.items() if each.requests}
         for host, each in visited.items():
             impolite = [
-                f"{number} {_LABELS[kind]}"
+                f"{number} {_label(kind, number)}"
                 for kind, number in counts(each).items()
                 if number and kind != "missing"
             ]
@@ -99,7 +113,11 @@ class Report:
         yield "polite" if self.polite else "impolite" if self.requests else "no request came"
 
     def as_json(self, addresses: Mapping[str, str]) -> str:
-        """Return one JSON object."""
+        """Return one JSON object, with all offences in words.
+
+        Args:
+            addresses: What to call each host.
+        """
         sites = [
             {
                 "site": addresses[host.name],
@@ -138,6 +156,14 @@ _LABELS = {
     "robots_again": "robots.txt again",
     "missing": "allowed pages not fetched",
 }
+
+
+def _label(kind: str, number: int) -> str:
+    return (
+        re.sub(r"^(short gap|redirect|page|disallowed page|429)s", r"\1", _LABELS[kind])
+        if number == 1
+        else _LABELS[kind]
+    )
 
 
 def counts(verdict: Verdict) -> dict[str, int]:

@@ -20,7 +20,6 @@ from polite.judge.sites import (
     HOP,
     HOP_ASIDE,
     HOP_HOST,
-    HOSTS,
     RETRY_AFTER_S,
     SEARCH_S,
     Host,
@@ -32,7 +31,6 @@ from polite.judge.verdict import ROBOTS, Request
 _SLOW_S = 0.5
 # Attempts to find a port that is free on all addresses.
 _PORT_TRIES = 20
-_RING = [host.name for host in HOSTS]
 
 
 @dataclass(slots=True)
@@ -40,6 +38,8 @@ class Sites:
     """The running sites.
 
     Attributes:
+        hosts: the sites.
+        port: their port.
         addresses: the IP address of each host.
         named: links lead to the hosts' names, which a DNS server must know, instead of their addresses.
         requests: all requests so far.
@@ -54,7 +54,12 @@ class Sites:
     log: Callable[[Request], object] | None = None
 
     def url(self, name: str, path: str = "/") -> str:
-        """Return the URL of a page."""
+        """Return the URL of a page.
+
+        Args:
+            name: The host's.
+            path: The path of the page, with its query.
+        """
         return f"http://{name if self.named else self.addresses[name]}:{self.port}{path}"
 
 
@@ -85,6 +90,7 @@ class SiteHandler:
         self._sites = sites
         self._hosts = {sites.addresses[host.name]: host for host in sites.hosts}
         self._hops = {host.name: host.hops for host in sites.hosts}
+        self._ring = [host.name for host in sites.hosts if host.quirk not in (Quirk.PRACTICE, Quirk.DOWN)]
         self._seen: Counter[tuple[str, str]] = Counter()
         self._refuses_until: dict[str, float] = {}
 
@@ -115,7 +121,8 @@ class SiteHandler:
         if now < (until := self._refuses_until.get(host.name, 0.0)):
             return _refusal(429, max(1, round(until - now)))
         if path in host.moved:
-            return _redirect(self._location(host.moved[path]))
+            name, to = host.moved[path]
+            return _redirect(self._sites.url(name if name in self._hops else host.name, to))
         if host.quirk is Quirk.PRACTICE:
             if path == "/search":
                 return _refusal(429, SEARCH_S)
@@ -149,21 +156,16 @@ class SiteHandler:
         return self._to_hop(name, int(number) + 1)
 
     def _to_hop(self, name: str, number: int) -> web.Response:
-        at = HOP_HOST if number == HOP_ASIDE else name
+        at = HOP_HOST if number == HOP_ASIDE and HOP_HOST in self._hops else name
         return _redirect(self._sites.url(at, f"{HOP}{name}/{number}"))
-
-    def _location(self, to: str) -> str:
-        """Return where a page has moved: a path, or the URL of a page of another host."""
-        name, _, path = to.removeprefix("//").partition("/")
-        return self._sites.url(name, f"/{path}") if to.startswith("//") else to
 
     def _page(self, host: Host, path: str) -> web.Response:
         """Return a page with links to all pages of its host. Most front pages also link to the next host."""
         if path in host.texts:
             return web.Response(text=host.texts[path], content_type="text/html", headers={"ETag": '"1"'})
         links = list(host.pages)
-        if path == "/" and host.name in _RING:
-            following = self._sites.url(_RING[(_RING.index(host.name) + 1) % len(_RING)])
+        if path == "/" and host.name in self._ring:
+            following = self._sites.url(self._ring[(self._ring.index(host.name) + 1) % len(self._ring)])
             # As a U-label: crawlers meet IDNs in that form.
             links.append(following.encode().decode("idna"))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
@@ -217,7 +219,16 @@ def _listen(hosts: Sequence[Host], port: int) -> tuple[int, dict[str, socket.soc
 async def serving(
     hosts: Sequence[Host] = practice_sites(), port: int = 0, *, named: bool = False
 ) -> AsyncIterator[Sites]:
-    """Serve sites until the block exits. Raises OSError if this machine lacks the loopback addresses or the port."""
+    """Serve sites until the block exits.
+
+    Args:
+        hosts: The sites; by default all.
+        port: The port of all of them; 0 for one that is free.
+        named: Whether links lead to the hosts' names instead of their addresses.
+
+    Raises:
+        OSError: This machine lacks the loopback addresses, or the port is not free.
+    """
     port, sockets = _listen(hosts, port)
     addresses = {name: listening.getsockname()[0] for name, listening in sockets.items()}
     running = Sites(hosts, port, addresses, named)

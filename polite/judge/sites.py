@@ -22,7 +22,19 @@ HOP_HOST = "groups.test"
 
 
 class Quirk(Enum):
-    """A host's unusual behaviour."""
+    """A site's unusual behaviour.
+
+    Attributes:
+        NONE: it has none.
+        PRACTICE: it has a sitemap, a page /search that answers 429, and pages with an ETag.
+        DOWN: its robots.txt always answers 503.
+        MISSING: it has no robots.txt (404).
+        FORBIDDEN: its robots.txt answers 403.
+        BUSY_TWICE: its robots.txt answers 503 twice, then as it should.
+        HOPS: redirects lead to its robots.txt.
+        LIMITED: one page answers 429 the first time, and then all do, until the Retry-After has passed.
+        SLOW: it answers after half a second.
+    """
 
     NONE = auto()
     PRACTICE = auto()
@@ -37,13 +49,18 @@ class Quirk(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One virtual host.
+    """One site.
 
     Attributes:
+        name: its name, which only a DNS server of tests knows.
+        robots: its robots.txt.
+        pages: the pages that links lead to.
+        quirk: its unusual behaviour.
+        note: what is special about it, in words.
         forbidden: pages that the rules disallow.
         delay_s: the delay that robots.txt states, in seconds.
         hops: the number of redirects to robots.txt.
-        moved: pages that redirect, with where to: a path, or `//host/path`.
+        moved: pages that redirect, with the host and the path of where to.
         texts: the text of pages that have one instead of links.
     """
 
@@ -55,7 +72,7 @@ class Host:
     quirk: Quirk = Quirk.NONE
     hops: int = 0
     note: str = ""
-    moved: Mapping[str, str] = field(default_factory=dict, hash=False)
+    moved: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     texts: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -110,7 +127,7 @@ HOSTS: tuple[Host, ...] = (
         _pages("/members", "/members/join", "/drafts/1", "/join", "/login"),
         ("/members", "/drafts/1"),
         note="several groups; pages that redirect",
-        moved={"/join": "/members/join", "/login": "/members"},
+        moved={"/join": (HOP_HOST, "/members/join"), "/login": (HOP_HOST, "/members")},
     ),
     Host(
         "shop.test",
@@ -126,7 +143,7 @@ HOSTS: tuple[Host, ...] = (
         ),
         ("/list?sort=up", "/price.pdf", "/cart", "/about/private/x"),
         note="wildcards and $; a page that redirects to another host",
-        moved={"/partner": "//slow.test/deep/1"},
+        moved={"/partner": ("slow.test", "/deep/1")},
     ),
     Host(
         "delay.test",
@@ -203,7 +220,11 @@ HOSTS: tuple[Host, ...] = (
 
 
 def practice_sites(token: str = "") -> tuple[Host, ...]:
-    """Return all sites. With a product token, one of them has a group for it."""
+    """Return all sites.
+
+    Args:
+        token: A crawler's product token: one site gets a group of rules for it.
+    """
     if not token:
         return (PRACTICE, DOWN, *HOSTS)
     named = replace(HOSTS[0], robots=(_OTHERS + _FOR_ONE.format(token, *_RULES)).encode())

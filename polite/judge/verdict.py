@@ -51,6 +51,7 @@ class Request:
     Attributes:
         at: when the server read the request's bytes from the socket, in seconds of CLOCK_MONOTONIC.
         host: the host's name or number.
+        path: the path and query, as they were sent.
         status: 0 if the server sent no response that can be read.
         agent: the User-Agent header, or the process that sent the request.
         retry_after_s: the Retry-After of the response, in seconds.
@@ -102,12 +103,22 @@ class Expected:
     tolerance_s: float = 0.0
 
     def is_page(self, path: str) -> bool:
-        """Whether a path is neither robots.txt nor a redirect to one."""
+        """Return whether a path is neither robots.txt nor a redirect to one.
+
+        Args:
+            path: The path of a request.
+        """
         return path not in self.rules and path not in self.aside
 
 
 class Cause(Enum):
-    """The response after which a request came too early."""
+    """The response after which a request came too early.
+
+    Attributes:
+        GAP: an ordinary one.
+        RETRY_AFTER: one with a Retry-After, or another that requires a back-off.
+        REDIRECT: a redirect.
+    """
 
     GAP = "gap"
     RETRY_AFTER = "retry_after"
@@ -120,6 +131,7 @@ class Short(NamedTuple):
     Attributes:
         words: which one, after which, in words.
         by_s: by how many seconds.
+        cause: the response after which it did.
     """
 
     words: str
@@ -190,7 +202,13 @@ _Host = TypeVar("_Host", bound=str | int)
 def judge_all(
     hosts: Iterable[_Host], expected: Callable[[_Host], Expected], requests: Iterable[Request]
 ) -> dict[_Host, Verdict]:
-    """Judge a log, host by host."""
+    """Judge a log, host by host.
+
+    Args:
+        hosts: The hosts' names or numbers.
+        expected: Returns what a host requires.
+        requests: The log of all hosts, in any order.
+    """
     by_host: dict[str | int, list[Request]] = defaultdict(list)
     for request in requests:
         by_host[request.host].append(request)
@@ -198,7 +216,12 @@ def judge_all(
 
 
 def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
-    """Judge the requests that one host received."""
+    """Judge the requests that one host received.
+
+    Args:
+        expected: What it requires.
+        requests: Its log, in any order.
+    """
     seen = tuple(sorted(requests, key=lambda request: request.at))
     pages = Counter(request.path for request in seen if expected.is_page(request.path))
     fetched = {request.path for request in seen if 200 <= request.status < 400}

@@ -6,6 +6,7 @@ import enum
 import pickle
 import re
 import types
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from datetime import time
 from pathlib import Path
@@ -87,6 +88,8 @@ def example(kind: Any) -> Any:
         return tuple(example(each) for each in arguments if each is not ...)
     if origin is Mapping:
         return {example(arguments[0]): example(arguments[1])}
+    if origin is Counter:
+        return Counter()
     if origin is Literal:
         return arguments[0]
     return next(iter(kind)) if issubclass(kind, enum.Enum) else made(kind)

@@ -71,8 +71,8 @@ STATUSES = [
         Reason.PROTOCOL_ERROR,
         http(ok(status=b"204 No Content")),
         pure=(PARSE, Reason.OK),
-        why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes the body for an invalid second response, and fails. "
-        "The pure-Python one does not read it. The verdict is that of a plain 204: a file without rules.",
+        why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes it for an invalid second response; the Python one "
+        "does not read it.",
     ),
     denied("17a", "206 without a Range request, with a part", Reason.ODD_STATUS, part_of(99)),
     parsed("17b", "206 without a Range request, with the whole file", part_of(len(RULES))),

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tarfile
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ class Release:
             Step("version", lambda: version.check_form(__version__)),
             Step("tag", lambda: version.check_tag(__version__, self._git("tag", "--list").split())),
             Step("CHANGELOG", lambda: self._changelog(final=final)),
+            Step("addresses of the project", lambda: self._addresses(final=final)),
             Step("nothing uncommitted", self._clean),
             Step("ratios of the benchmarks are recorded", lambda: self._history(final=final)),
             Step(_COPIED, self._copy),
@@ -96,6 +98,14 @@ class Release:
         """Run the tests of ./dev release in its own environment, which alone has the package that writes SBOMs."""
         pytest = (sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
         return run(*pytest, "tests/project/release", cwd=self._root).splitlines()[-1]
+
+    def _addresses(self, *, final: bool) -> str:
+        project = tomllib.loads((self._root / "pyproject.toml").read_text())["project"]
+        missing = {"Changelog", "Documentation", "Issues", "Source"} - project["urls"].keys()
+        note = f"pyproject.toml: [project.urls] lacks {', '.join(sorted(missing))}"
+        if final and missing:
+            raise StepFailed(note)
+        return note if missing else ""
 
     def _changelog(self, *, final: bool) -> str:
         text = (self._root / "CHANGELOG.md").read_text()
