@@ -23,7 +23,6 @@ async def main(seeds: list[str]) -> None:
                 mean_delay=1.0,
                 max_range=0.0,
                 semaphore_count=1,
-                user_agent=AGENT,
                 cache_mode=CacheMode.BYPASS,
                 deep_crawl_strategy=BFSDeepCrawlStrategy(max_depth=5),
                 verbose=False,

@@ -1,4 +1,4 @@
-"""crawlee: `respect_robots_txt_file`, and its ThrottlingRequestManager with a delay of 1 s for each host, links of the same host."""
+"""crawlee: robots.txt and 60 requests a minute, and a ThrottlingRequestManager, which obeys Crawl-delay and 429s; links of a host."""
 
 import asyncio
 import sys
@@ -21,13 +21,11 @@ async def main(seeds: list[str]) -> None:
         domains=[str(urlsplit(seed).hostname) for seed in seeds],
         request_manager_opener=RequestQueue.open,
     )
-    for seed in seeds:
-        throttled.set_crawl_delay(seed, 1)
     crawler = BeautifulSoupCrawler(
         request_manager=throttled,
         respect_robots_txt_file=True,
         http_client=ImpitHttpClient(headers={"User-Agent": AGENT}, browser=None),
-        concurrency_settings=ConcurrencySettings(desired_concurrency=len(seeds)),
+        concurrency_settings=ConcurrencySettings(max_tasks_per_minute=60),
     )
 
     @crawler.router.default_handler

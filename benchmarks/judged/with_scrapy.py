@@ -1,4 +1,4 @@
-"""Scrapy: ROBOTSTXT_OBEY, DOWNLOAD_DELAY 1 without jitter, one request at a time per host, AutoThrottle, links of the seeds' hosts."""
+"""Scrapy: ROBOTSTXT_OBEY, DOWNLOAD_DELAY 1 without jitter, one request at a time per host, AutoThrottle; links within the hosts."""
 
 import sys
 from urllib.parse import urlsplit

@@ -21,7 +21,8 @@ class Report:
         agents: how many requests each User-Agent header sent.
         seconds: the time from the first request to the last.
         efficiency: the shortest time that the sites permit for these requests, over the time taken: 1.0 is as fast as is
-            polite, and more is impolite. None for fewer than two requests of a site.
+            polite, and more is impolite. Sites without pages do not count: how long a crawler waits for their robots.txt
+            says nothing of its pace. None for fewer than two requests of a site.
     """
 
     verdicts: Mapping[Host, Verdict]
@@ -45,9 +46,12 @@ class Report:
         seen = sorted(requests, key=lambda request: request.at)
         verdicts = judge_hosts(hosts, seen, delay_s, tolerance_s=tolerance_s)
         seconds = seen[-1].at - seen[0].at if seen else 0.0
-        least_s = max((each.least_s for each in verdicts.values()), default=0.0)
+        paced = [each for host, each in verdicts.items() if host.pages and each.requests]
+        least_s = max((each.least_s for each in paced), default=0.0)
+        first_s = min((each.requests[0].at for each in paced), default=0.0)
+        taken_s = max((each.requests[-1].at for each in paced), default=0.0) - first_s
         agents = Counter(request.agent for request in seen)
-        return cls(verdicts, len(seen), agents, seconds, least_s / seconds if least_s and seconds else None)
+        return cls(verdicts, len(seen), agents, seconds, least_s / taken_s if least_s and taken_s else None)
 
     @property
     def polite(self) -> bool:

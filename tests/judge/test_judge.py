@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 import urllib.request
@@ -109,6 +110,22 @@ async def test_a_polite_crawl_passes_and_its_efficiency_is_below_one():
     assert report.counts()["missing"] == 0
     assert report.efficiency is not None
     assert 0.3 < report.efficiency <= 1.0
+
+
+def test_a_wait_for_a_site_without_pages_is_not_in_the_efficiency():
+    log = [Request(at, "bom.test", path) for at, path in ((0.0, "/robots.txt"), (2.0, "/"), (4.0, "/page/1"))]
+    down = [Request(at, "down.test", "/robots.txt", 503, retry_after_s=120.0) for at in (0.0, 120.0)]
+
+    report = Report.of(practice_sites(), [*log, *down], 1.0, 0.0)
+
+    assert (report.polite, report.seconds, report.efficiency) == (True, 120.0, 0.5)
+
+
+async def test_a_page_is_a_whole_document_with_some_text():
+    async with serving() as sites:
+        page = (await body(sites.url("bom.test"))).decode()
+
+    assert re.search(r"<html>.*<body>\s*<p>.{50,}</p>.*</body></html>", page, re.DOTALL)
 
 
 def test_a_command_is_judged_and_its_log_again(tmp_path, capfd):
