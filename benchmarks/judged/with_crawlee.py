@@ -1,4 +1,4 @@
-"""crawlee: robots.txt and 60 requests a minute, and a ThrottlingRequestManager, which obeys Crawl-delay and 429s; links of a host."""
+"""crawlee: robots.txt, 60 requests a minute, and a ThrottlingRequestManager, which obeys Crawl-delay and 429s; links of a host."""
 
 import asyncio
 import sys
