@@ -64,7 +64,8 @@ def judged(name: str) -> dict[str, Any]:
         )
     if ended.returncode == 2:
         sys.exit(f"{name}: {ended.stderr}")
-    return json.loads(ended.stdout)
+    report: dict[str, Any] = json.loads(ended.stdout)
+    return report
 
 
 def row(name: str, runs: list[dict[str, Any]]) -> str:

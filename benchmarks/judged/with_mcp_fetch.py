@@ -21,7 +21,8 @@ async def main(urls: list[str]) -> None:
         await session.initialize()
         for url in urls:  # it grows
             result = await session.call_tool("fetch", {"url": url, "raw": True})
-            for link in re.findall('href="([^"]+)"', "".join(each.text for each in result.content)):
+            text = "".join(getattr(each, "text", "") for each in result.content)
+            for link in re.findall('href="([^"]+)"', text):
                 found = urljoin(url, link)
                 if urlsplit(found).hostname in hosts and found not in urls:
                     urls.append(found)
