@@ -26,7 +26,7 @@ INSTALLED_BY = {
     "crawl4ai": "./dev frameworks crawl4ai",
     "mcp-fetch": "uv venv .venv-mcp-fetch && uv pip install --python .venv-mcp-fetch mcp-server-fetch",
     "wget": "apt-get install wget",
-    "polite": "./dev bench",
+    "polite": "./dev bench judged",
 }
 COLUMNS = {
     "requests": "requests",

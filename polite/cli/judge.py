@@ -15,8 +15,8 @@ from polite.judge.server import Sites, serving
 from polite.judge.sites import Host, practice_sites
 from polite.judge.verdict import Request
 
-# A gap may be shorter by this: on loopback, what a request takes varies.
-TOLERANCE_S = 0.01
+# A gap may be shorter by this, or by a share of the delay: a busy machine sends, and reads, some requests late.
+TOLERANCE_S, TOLERANCE = 0.01, 0.05
 # More requests end a crawl.
 MOST_REQUESTS = 1_000_000
 # How often the log is looked at, and how long a command may take to end after a signal, in seconds.
@@ -33,7 +33,7 @@ def judge(options: argparse.Namespace) -> Exit:
         raise InvalidOption("--serve is needed, or --log FILE alone, of an earlier run")
     else:
         requests, addresses = _read(options.log), {host.name: host.name for host in hosts}
-    report = Report.of(hosts, requests, options.delay, TOLERANCE_S)
+    report = Report.of(hosts, requests, options.delay, max(TOLERANCE_S, TOLERANCE * options.delay))
     print(report.as_json(addresses) if options.json else "\n".join(report.lines(addresses)))
     if not requests:
         return Exit.USAGE

@@ -128,6 +128,17 @@ async def test_a_page_is_a_whole_document_with_some_text():
     assert re.search(r"<html>.*<body>\s*<p>.{50,}</p>.*</body></html>", page, re.DOTALL)
 
 
+@pytest.mark.parametrize(
+    ("delay", "gap", "status"), [("1", 0.96, 0), ("1", 0.94, 1), ("0.1", 0.092, 0), ("0.1", 0.088, 1)]
+)
+def test_a_twentieth_of_the_delay_is_forgiven_and_10_ms(delay, gap, status, tmp_path):
+    log = tmp_path / "log"
+    requests = [Request(0.0, "bom.test", "/robots.txt"), Request(gap, "bom.test", "/")]
+    log.write_text("".join(f"{written(request)}\n" for request in requests))
+
+    assert main(["judge", "--log", str(log), "--delay", delay]) == status
+
+
 def test_a_command_is_judged_and_its_log_again(tmp_path, capfd):
     program, log = tmp_path / "crawler.py", tmp_path / "log"
     program.write_text(
