@@ -20,13 +20,14 @@ LIMIT_S = 180
 AGENT = "JudgedBot/1.0 (+https://example.com/bot)"
 # The manual's `--wait`. It obeys robots.txt unless it is told not to.
 WGET = ["wget", "--quiet", "--recursive", "--level=inf", "--wait=1", "-erobots=on", f"--user-agent={AGENT}"]
-INSTALLED_BY = {
+# How each is installed.
+NEEDS = {
     "scrapy": "./dev frameworks scrapy",
     "crawlee": "./dev frameworks crawlee",
     "crawl4ai": "./dev frameworks crawl4ai",
     "mcp-fetch": "uv venv .venv-mcp-fetch && uv pip install --python .venv-mcp-fetch mcp-server-fetch",
     "wget": "apt-get install wget",
-    "polite": "./dev bench judged",
+    "polite": "",
 }
 COLUMNS = {
     "requests": "requests",
@@ -76,14 +77,16 @@ def row(name: str, runs: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judged", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *INSTALLED_BY], metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NEEDS))
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", type=Path)
     options = parser.parse_args()
+    if unknown := set(options.names) - NEEDS.keys():
+        parser.error(f"no crawler is called {', '.join(sorted(unknown))}")
     found: dict[str, list[dict[str, Any]]] = {}
-    for name in options.names or INSTALLED_BY:
+    for name in options.names or NEEDS:
         if not shutil.which(command(name)[0]):
-            print(f"{name} is not installed: {INSTALLED_BY[name]}")
+            print(f"{name} is not installed: {NEEDS[name]}")
             continue
         found[name] = [judged(name) for _ in range(options.runs)]
         print(f"{name} done", file=sys.stderr)
