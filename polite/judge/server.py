@@ -171,10 +171,8 @@ class SiteHandler:
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
         # A whole page: some crawlers take one without a body, or with little text, for a refusal.
         head = f"<html><head><title>{host.name}</title></head>"
-        text = f"<p>A page of {host.name}, one of the practice sites that polite judge serves.</p>"
-        return web.Response(
-            text=f"<!doctype html>\n{head}<body>\n{text}\n{anchors}</body></html>\n", content_type="text/html"
-        )
+        body = f"<body>\n<p>A practice site for crawlers: {html.escape(host.note)}.</p>\n{anchors}</body>"
+        return web.Response(text=f"<!doctype html>\n{head}\n{body}</html>\n", content_type="text/html")
 
     def _sitemap(self, host: Host) -> web.Response:
         dates = {

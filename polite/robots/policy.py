@@ -41,7 +41,7 @@ class RobotsPolicy:
         infer_missing: whether to probe a site that responds 5xx for robots.txt: request a page that cannot exist, and the front
             page. If the first is 5xx and the second 2xx, the site has no robots.txt (H7).
         default_ttl: how long a response is fresh (K1).
-        min_ttl: the lower bound of a max-age (K2).
+        min_ttl: the lower bound of a max-age (K2). A response always lasts until its origin's next turn, and one delay longer.
         max_ttl: the upper bound of a max-age (K2).
         refresh_ahead: the last share of the lifetime in which a request triggers a refresh in the background; 0 for none.
         keep_stale: whether the last good copy decides while a refresh fails (K3). If false, everything is disallowed meanwhile.
@@ -53,7 +53,8 @@ class RobotsPolicy:
         max_retry_after: the upper bound of a Retry-After.
         max_origins: the limit of origins in memory. The least recently used rules are dropped first, and are loaded from the store
             or fetched again when needed.
-        max_memory: the limit of octets in memory, approximately.
+        max_memory: the limit of octets in memory, approximately: 2.2 kB per origin, 140 octets per rule, 1.6 kB for each of the
+            first 1,000 rules with a wildcard. At least half of it is for rules: back-offs, about 1.7 kB each, may exceed it.
 
     Raises:
         InvalidOption: if a value is outside of its limits.
@@ -125,7 +126,7 @@ class FetchPolicy:
 
     Attributes:
         timeout: seconds on the network for the whole fetch, redirects included. Waiting for a turn does not count.
-        max_redirects: redirects that are followed (H2).
+        max_redirects: redirects that are followed; one more counts as a 404 (H2).
         max_bytes: octets of the decoded body that count (H9).
         allow_private: whether private addresses are permitted. Link-local addresses, metadata services of clouds, and private IPv4
             addresses inside IPv6 addresses stay blocked.

@@ -162,9 +162,17 @@ def test_the_reference_has_every_subcommand_with_its_arguments_and_defaults() ->
 
     assert re.findall(r"^## polite (\w+)$", page, re.MULTILINE) == list(subcommands.choices)
     assert arguments_of(command) == {"--version": rows("cli.md")["--version"][0]}
+    headings = {each.lower().replace(" ", "-"): each for each in re.findall(r"^## (.+)$", page, re.MULTILINE)}
     for name, subcommand in subcommands.choices.items():
-        documented = {key: cells[0] for key, cells in rows("cli.md", f"polite {name}").items()}
-        assert documented == arguments_of(subcommand), name
+        section = page.partition(f"\n## polite {name}\n")[2].partition("\n## ")[0]
+        documented = rows("cli.md", f"polite {name}")
+        # "With the [network options](#network-options)", all of them, or those after a colon.
+        for anchor, some in re.findall(
+            r"\b[Ww]ith[\w ]* \[[^\]]+\]\(#([\w-]+)\)(?:: (`.+?`)(?=\.))?", section
+        ):
+            others = rows("cli.md", headings[anchor])
+            documented |= {key: others[key] for key in some.strip("`").split("`, `")} if some else others
+        assert {key: cells[0] for key, cells in documented.items()} == arguments_of(subcommand), name
 
 
 def test_the_supported_version_is_that_of_the_package() -> None:
