@@ -1,6 +1,7 @@
 """What the judge says of a crawl of the practice sites, as a table and as JSON."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +61,7 @@ class Report:
 
     def counts(self) -> dict[str, int]:
         """Return the number of offences of each kind, and of pages that were not fetched."""
-        found = [counts(each) for each in self.verdicts.values()]
+        found = [counts(each) for each in self.verdicts.values() if each.requests]
         return {kind: sum(each[kind] for each in found) for kind in _LABELS}
 
     def lines(self, addresses: Mapping[str, str]) -> Iterator[str]:
@@ -75,7 +76,7 @@ class Report:
             impolite = [
                 f"{number} {_label(kind, number)}"
                 for kind, number in counts(each).items()
-                if number and kind != "missing"
+                if number and kind not in _INFORMATION
             ]
             rows.append(
                 (
@@ -149,6 +150,8 @@ class Report:
 
 # Offences that the table has in words.
 _SHOWN = 10
+# What is no offence.
+_INFORMATION = {"refused_again", "missing"}
 _LABELS = {
     "short_gaps": "short gaps",
     "redirects_at_once": "redirects followed too early",
@@ -193,11 +196,19 @@ def written(request: Request) -> str:
 
 def read(line: str) -> Request:
     """Return a request from a line of a log. Raises ValueError."""
+    names = ", ".join(field.name for field in fields(Request))
     try:
         found = json.loads(line)
-        request = Request(**found)
-        float(request.at), int(request.status), float(request.retry_after_s), str(request.path)
-    except (TypeError, ValueError) as error:
-        names = ", ".join(field.name for field in fields(Request))
+        at, host, path = float(found["at"]), found["host"], found["path"]
+        status, agent = int(found.get("status", 200)), found.get("agent", "")
+        retry_after_s, took_s = float(found.get("retry_after_s", 0)), float(found.get("took_s", 0))
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"it is no JSON object with {names}: {line[:100]!r}") from error
-    return request
+    texts = all(isinstance(each, str) for each in (host, path, agent))
+    if (
+        not texts
+        or not all(map(math.isfinite, (at, retry_after_s, took_s)))
+        or min(retry_after_s, took_s) < 0
+    ):
+        raise ValueError(f"it is no JSON object with {names}: {line[:100]!r}")
+    return Request(at, host, path, status, agent, retry_after_s, took_s)
