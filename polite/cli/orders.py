@@ -67,8 +67,8 @@ async def _order(options: argparse.Namespace, action: str) -> Exit:
             _print(options, await operator.release(options.pattern, because=options.because), "released")
             return Exit.ALLOWED
         for_s = DROP_S if action == "drop" else for_s
-        order = await operator.give(action, options.pattern, because=options.because, until=until, for_=for_s)  # type: ignore[arg-type]
-        _print(options, [order])
+        order = operator.order(action, options.pattern, because=options.because, until=until, for_=for_s)  # type: ignore[arg-type]
+        _print(options, [await operator.give(order)])
     return Exit.ALLOWED
 
 
