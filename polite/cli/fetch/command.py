@@ -184,7 +184,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         run_log = _run_log(options, stack, clock)
         stats = run_log.origin_stats
         for origin, (left_s, why) in (await asyncio.to_thread(_back_offs, options, clock.wall())).items():
-            stats.add_back_off(origin, clock.monotonic() + left_s, why)
+            stats.back_offs[origin] = clock.monotonic() + left_s, why
         for each in resumed:
             stats.add_resumed(*each)
         archive = _archive(options, stack, run_log)

@@ -319,7 +319,7 @@ class Partition:
         leaving = {each.home for each in self._queue.leaves}
         if not in_part:
             batch.changes.takes = self.wanted.to_take(
-                lambda name: name not in leaving and self._owner.may_take(name), batch.takes_beside
+                lambda name: name not in leaving and self._owner.homes.may_take(name), batch.takes_beside
             )
         settings = self.settings
         request: dict[str, Any] = {
