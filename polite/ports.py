@@ -16,26 +16,10 @@ from polite.robots.snapshot import Snapshot, merged
 from polite.task import Task
 
 __all__ = [
-    "AddressSource",
-    "Ask",
-    "BackOffStore",
-    "Clock",
-    "Failed",
-    "Listener",
-    "Meter",
-    "Reply",
-    "RobotsStore",
-    "SavedBackOff",
-    "Scheduler",
-    "Signer",
-    "Snapshot",
-    "StreamingTransport",
-    "Timer",
-    "Transport",
-    "ValidatorStore",
-    "Validators",
-    "merged",
-]
+    "AddressSource", "Ask", "BackOffStore", "Clock", "Failed", "Listener", "Meter", "Reply", "RobotsStore",
+    "SavedBackOff", "Scheduler", "Signer", "Snapshot", "StreamingTransport", "Timer", "Transport",
+    "ValidatorStore", "Validators", "merged",
+]  # fmt: skip
 
 
 class Timer(Protocol):

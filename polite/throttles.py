@@ -25,20 +25,6 @@ from polite.pacing.throttle import (
 )
 
 __all__ = [
-    "BackOff",
-    "CrawlDelay",
-    "DelayThrottle",
-    "Jittered",
-    "Latency",
-    "LearnedPace",
-    "Longest",
-    "MinDelay",
-    "Outcome",
-    "Part",
-    "Pause",
-    "RateLimit",
-    "RequestRates",
-    "RetryAfter",
-    "Throttle",
-    "ThrottleContext",
-]
+    "BackOff", "CrawlDelay", "DelayThrottle", "Jittered", "Latency", "LearnedPace", "Longest", "MinDelay",
+    "Outcome", "Part", "Pause", "RateLimit", "RequestRates", "RetryAfter", "Throttle", "ThrottleContext",
+]  # fmt: skip

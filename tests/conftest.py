@@ -21,7 +21,8 @@ from typing import Any
 import aiodns
 import pycares
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import none
 
 import polite
 from polite.log import LINES
@@ -59,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """Leave modules and tests out of garbage collections, each of which would visit millions of objects that stay."""
+    # Hypothesis makes its random generator at its first test, and warns if none of the objects that are visited refers to it.
+    given(none())(lambda _: None)()
     gc.collect()
     gc.freeze()
 

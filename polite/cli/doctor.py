@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import aiohttp
 
+from polite.cli.options import fetching_of
 from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidURL, InvalidUserAgent, redact_url
 from polite.integrations.session import open_session
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Disallowed, RobotsUnreachable
-from polite.robots.policy import FetchPolicy
 from polite.signing.card import product_token
 
 
@@ -153,7 +153,7 @@ _LINK = re.compile(r"<link\b[^>]{0,500}\brel\s*=\s*[\"']?[^\"'>]{0,100}\bclient-
 async def _visit(options: argparse.Namespace, url: str) -> tuple[list[Check], Exit]:
     """Fetch the page as the crawler itself would: if its robots.txt allows that, and within limits."""
     agent, shown = UserAgent(options.agent), redact_url(url)
-    fetching = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
+    fetching = fetching_of(options)
     try:
         async with (
             asyncio.timeout(_MOST_TIMES * fetching.timeout),

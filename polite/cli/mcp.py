@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ import aiohttp
 
 from polite.cli.interrupts import interrupts
 from polite.cli.main import parse
-from polite.cli.options import agent_needed, is_unnamed
+from polite.cli.options import agent_needed, fetching_of, is_unnamed, session_with
 from polite.cli.terminal import Exit, message_of
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
@@ -28,7 +28,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.request_url import request_url
 from polite.robots.decision import RobotsUnreachable
 from polite.robots.exchange import as_sent
-from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.policy import RobotsPolicy
 from polite.version import __version__
 
 if TYPE_CHECKING:
@@ -92,24 +92,23 @@ class OfServer:
     """The gate of a running `polite serve`. It does the same."""
 
     def __init__(self, session: aiohttp.ClientSession, gate: str, max_bytes: int) -> None:
-        self._session, self._gate, self._max_bytes = session, gate.rstrip("/"), max_bytes
+        self._session, self._gate, self._max_bytes = session, gate, max_bytes
 
     async def page(self, url: str) -> Page:
-        async with self._session.get(
-            f"{self._gate}/v1/fetch", params={"url": url}, allow_redirects=False
-        ) as response:
+        async with self._get("fetch", url) as response:
             if "Polite-Url" not in response.headers:
                 raise Failed(await self._refusal(response))
             return await _read(response, response.headers["Polite-Url"], self._max_bytes)
 
     async def told(self, what: str, url: str) -> str:
-        async with self._session.get(
-            f"{self._gate}/v1/{what}", params={"url": url}, allow_redirects=False
-        ) as response:
+        async with self._get(what, url) as response:
             if response.status != 200:
                 raise Failed(await self._refusal(response))
             said = await response.json()
         return str(said["explanation"]) if what == "explain" else f"{said['url']}: {said['text']}"
+
+    def _get(self, what: str, url: str) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._session.get(f"{self._gate}/v1/{what}", params={"url": url}, allow_redirects=False)
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> str:
         after = response.headers.get("Retry-After")
@@ -252,19 +251,12 @@ def server(source: Source) -> "MCPServer":
 async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
     """Open what answers the tools."""
     if options.gate is not None:
-        token = os.environ.get("POLITE_SERVE_TOKEN")
-        headers = _PLAIN | ({"Authorization": f"Bearer {token}"} if token else {})
-        kind, _, path = options.gate.partition(":")
-        # Of loopback mostly: no nameserver of its own is needed.
-        tcp = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()) if kind != "unix" else None
-        connector = tcp or aiohttp.UnixConnector(path)
-        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-            yield OfServer(session, options.gate if tcp else "http://localhost", options.max_bytes)
+        async with session_with(options.gate, headers=_PLAIN) as (session, gate):
+            yield OfServer(session, gate, options.max_bytes)
         return
     asked: dict[str, Any] = {"robots": RobotsPolicy(dialect=options.dialect), "resolver": options.resolve}
-    asked["fetching"] = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
-    asked |= {"pacing": PacingPolicy(min_delay=options.delay), "journal": options.journal}
-    async with open_session(options.agent, **asked) as session:
+    asked |= {"fetching": fetching_of(options), "pacing": PacingPolicy(min_delay=options.delay)}
+    async with open_session(options.agent, **asked, journal=options.journal) as session:
         yield InProcess(session, gate_of(session), options.max_bytes)
 
 

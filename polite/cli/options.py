@@ -1,11 +1,13 @@
 """What options are: their checks, and what several subcommands make of them."""
 
 import argparse
+import os
 import re
-from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from polite.cli.terminal import message_of
 from polite.compose.gate import open_gate
@@ -13,10 +15,18 @@ from polite.errors import InvalidOption
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.options import integer
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import REFUSALS
 from polite.robots.agent import UserAgent
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.version import __version__
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from polite.signing.web_bot_auth import WebBotAuth
+    from polite.stores.redis.address import Address
 
 _FORM = "HOST:ADDRESS or HOST:PORT:ADDRESS, with an IPv6 address in brackets"
 # An address may have a port of its own.
@@ -66,11 +76,69 @@ def open_gate_for(
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect),
-        fetching=FetchPolicy(
-            timeout=options.timeout, allow_private=options.allow_private, max_bytes=max_bytes
-        ),
+        fetching=fetching_of(options, max_bytes),
         resolver=options.resolve,
     )
+
+
+def signer_of(options: argparse.Namespace) -> "WebBotAuth | None":
+    """Return what signs requests, by --sign and its like. Raises InvalidOption."""
+    from polite.signing.web_bot_auth import WebBotAuth
+
+    signs, as_string = options.sign is not None, options.signature_agent_as_string
+    if signs != (options.signature_agent is not None):
+        raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
+    if as_string and not signs:
+        raise InvalidOption("--signature-agent-as-string has no effect without --sign")
+    return WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string) if signs else None
+
+
+def shared_store(url: str) -> "Address":
+    """Return the address of --store URL, with the credentials of the environment. Raises InvalidOption."""
+    from polite.stores.redis.address import Address
+
+    try:
+        return Address.of(url).with_login_of()
+    except InvalidOption as error:
+        raise InvalidOption(f"--{error}") from None
+
+
+def crawl_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `open_gate` that each crawl has."""
+    pacing = PacingPolicy(
+        min_delay=options.delay,
+        on_long_delay=options.long_delay,
+        backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
+        max_pages=options.max_pages,
+        max_bytes=options.max_origin_bytes,
+        max_failures=options.max_failures,
+    )
+    more = {"resolver": options.resolve, "crawl": options.crawl, "journal": options.journal}
+    return {"pacing": pacing, "fetching": fetching_of(options), **more}
+
+
+def fetching_of(options: argparse.Namespace, max_bytes: int = BODY_LIMIT) -> FetchPolicy:
+    """Return what connections and responses are permitted."""
+    return FetchPolicy(timeout=options.timeout, allow_private=options.allow_private, max_bytes=max_bytes)
+
+
+@asynccontextmanager
+async def session_with(
+    gate: str,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    **options: Any,  # noqa: ANN401 - those of aiohttp
+) -> "AsyncIterator[tuple[aiohttp.ClientSession, str]]":
+    """Open a session with a gate that `polite serve` has opened; yield it, and what the URLs there begin with."""
+    import aiohttp
+
+    token = os.environ.get("POLITE_SERVE_TOKEN")
+    headers = {**headers, "Authorization": f"Bearer {token}"} if token else headers
+    kind, _, path = gate.partition(":")
+    # Of loopback mostly: no nameserver of its own is needed.
+    tcp = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()) if kind != "unix" else None
+    connector = tcp or aiohttp.UnixConnector(path)
+    async with aiohttp.ClientSession(connector=connector, headers=headers, **options) as session:
+        yield session, gate.rstrip("/") if tcp else "http://localhost"
 
 
 async def explained(options: argparse.Namespace, url: str, *, max_bytes: int = BODY_LIMIT) -> Explanation:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from polite.cli.options import session_with
 from polite.cli.terminal import Exit, complain, printable
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
@@ -33,24 +34,11 @@ def span(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def hold(options: argparse.Namespace) -> Exit:
-    """Have requests wait."""
-    return asyncio.run(_order(options, "hold"))
+def _command(action: str) -> Callable[[argparse.Namespace], Exit]:
+    return lambda options: asyncio.run(_order(options, action))
 
 
-def forbid(options: argparse.Namespace) -> Exit:
-    """Have no request go."""
-    return asyncio.run(_order(options, "forbid"))
-
-
-def drop(options: argparse.Namespace) -> Exit:
-    """Drop tasks of frontiers."""
-    return asyncio.run(_order(options, "drop"))
-
-
-def release(options: argparse.Namespace) -> Exit:
-    """End orders."""
-    return asyncio.run(_order(options, "release"))
+hold, forbid, drop, release = map(_command, ("hold", "forbid", "drop", "release"))
 
 
 def holds(options: argparse.Namespace) -> Exit:
@@ -79,8 +67,8 @@ async def _order(options: argparse.Namespace, action: str) -> Exit:
             _print(options, await operator.release(options.pattern, because=options.because), "released")
             return Exit.ALLOWED
         for_s = DROP_S if action == "drop" else for_s
-        order = await operator.give(action, options.pattern, because=options.because, until=until, for_=for_s)  # type: ignore[arg-type]
-        _print(options, [order])
+        order = operator.order(action, options.pattern, because=options.because, until=until, for_=for_s)  # type: ignore[arg-type]
+        _print(options, [await operator.give(order)])
     return Exit.ALLOWED
 
 
@@ -134,20 +122,13 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
     """Ask a gate that `polite serve` has opened. Raises InvalidOption, StoreFailed."""
     import aiohttp
 
-    resolver = aiohttp.ThreadedResolver()
-    token = os.environ.get("POLITE_SERVE_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    path = gate.removeprefix("unix:")
-    url = gate.rstrip("/") if path == gate else "http://localhost"
-    connector = aiohttp.TCPConnector(resolver=resolver) if path == gate else aiohttp.UnixConnector(path)
-    timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
+    method, timeout = "GET" if body is None else "POST", aiohttp.ClientTimeout(_TIMEOUT_S)
     try:
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
-            method = "GET" if body is None else "POST"
-            async with session.request(
-                method, f"{url}/v1/orders", json=body, allow_redirects=False
-            ) as response:
-                text = await response.text()
+        async with (
+            session_with(gate, timeout=timeout) as (session, url),
+            session.request(method, f"{url}/v1/orders", json=body, allow_redirects=False) as response,
+        ):
+            text = await response.text()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         why = str(error) or type(error).__name__
         raise StoreFailed(f"--gate {gate}: it is not reached: {why}") from error

@@ -49,17 +49,9 @@ def _date(option: str, text: str) -> datetime:
     from polite.sitemaps.entry import parse_date
 
     found, _ = parse_date(text.strip())
-    if found is None:
-        raise InvalidOption(f"{option} must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
-    return found
-
-
-def _until(text: str) -> datetime:
-    from polite.sitemaps.entry import parse_date
-
-    found, _ = parse_date(text.strip())
-    if found is None or "T" not in text:
-        raise InvalidOption(f"--until must be a date and a time such as 2026-05-01T10:30Z, got {text!r}")
+    if found is None or (option == "--until" and "T" not in text):
+        form = "a date and a time such as" if option == "--until" else "a date such as 2026-05-01 or"
+        raise InvalidOption(f"{option} must be {form} 2026-05-01T10:30Z, got {text!r}")
     return found
 
 
@@ -260,21 +252,11 @@ _FETCH: _Arguments = {
     ),
     **_OFF,
 }
-_SHARED = frozenset(
-    {
-        *(
-            "--recrawl",
-            "--journal",
-            "--delay",
-            "--max-bytes",
-            "--max-pages",
-            "--max-origin-bytes",
-            "--max-failures",
-            "--long-delay",
-        ),
-        *("--back-off-on", "--sign", "--signature-agent", "--signature-agent-as-string"),
-    }
-)
+# Those that polite serve has, too.
+_SHARED = """
+--recrawl --journal --delay --max-bytes --max-pages --max-origin-bytes --max-failures --long-delay --back-off-on --sign
+--signature-agent --signature-agent-as-string
+"""
 _SERVE: _Arguments = {
     "--listen ADDRESS": {
         "help": "where to listen: HOST:PORT, with port 0 for one that is free, or unix:PATH for a socket of this user alone; "
@@ -307,7 +289,7 @@ _SERVE: _Arguments = {
     "--forward NAME": _repeated(
         "a header field of callers, such as Cookie, that /v1/fetch passes on; may be repeated", default=[]
     ),
-    **{each: more for each, more in _FETCH.items() if each.split()[0] in _SHARED},
+    **{each: more for each, more in _FETCH.items() if each.split()[0] in _SHARED.split()},
     **_network("limit for one page, and for one robots.txt with its redirects", "; needed"),
     **_OFF,
 }
@@ -388,7 +370,10 @@ _COMMANDS = {
         _ORDER_EXITS,
         {
             **_ORDERED,
-            "--until DATE": {"help": "when it ends by itself: 2026-05-01T10:30Z", "type": typed(_until)},
+            "--until DATE": {
+                "help": "when it ends by itself: 2026-05-01T10:30Z",
+                "type": typed(partial(_date, "--until")),
+            },
             "--for SPAN": {
                 "help": "for how long, instead: 90 (seconds), 30m, 2h or 1d",
                 "type": typed(_span),

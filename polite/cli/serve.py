@@ -5,22 +5,19 @@ import asyncio
 import os
 import re
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from polite.cli.interrupts import interrupts
-from polite.cli.options import agent_needed, is_unnamed
+from polite.cli.options import agent_needed, crawl_options, fetching_of, is_unnamed, shared_store, signer_of
 from polite.cli.terminal import Exit, complain, counted
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
-from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import REFUSALS
 from polite.recrawl import RecrawlPolicy
-from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.policy import RobotsPolicy
 from polite.serve import serve as serve_gate
-from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.server import OPERATOR, TOKEN, TOKEN_FORM
-from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 
 _LISTEN = re.compile(r"(?P<host>[^:\[\]]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
@@ -38,10 +35,6 @@ def serve(options: argparse.Namespace) -> Exit:
     shared = options.store is not None and "://" in options.store
     if shared != (options.crawl is not None):
         raise InvalidOption("--store URL and --crawl NAME are needed together")
-    if (options.sign is None) != (options.signature_agent is None):
-        raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
-    if options.signature_agent_as_string and options.sign is None:
-        raise InvalidOption("--signature-agent-as-string has no effect without --sign")
     return asyncio.run(_serve(options, _place(options.listen), _tokens(options), shared=shared))
 
 
@@ -93,16 +86,13 @@ async def _serve(
         try:
             async with AsyncExitStack() as stack:
                 gate = await stack.enter_async_context(_gate(options, shared=shared))
-                fetching = FetchPolicy(
-                    timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
-                )
                 served = await stack.enter_async_context(
                     serve_gate(
                         gate,
                         **place,
                         tokens=tokens,
                         names=options.name,
-                        fetching=fetching,
+                        fetching=fetching_of(options, options.max_bytes),
                         resolver=options.resolve,
                         forward=options.forward,
                         max_permits=options.max_permits,
@@ -128,38 +118,19 @@ async def _serve(
 
 
 def _gate(options: argparse.Namespace, *, shared: bool) -> Any:  # noqa: ANN401 - a context manager
-    store, validators = options.store, None
-    if shared:
-        try:
-            store = Address.of(store).with_login_of()
-        except InvalidOption as error:
-            raise InvalidOption(f"--{error}") from None
+    store, validators = shared_store(options.store) if shared else options.store, None
     if options.recrawl is not None and options.recrawl != store:
         validators = SqliteStore(options.recrawl)
-    signer = None
-    if options.sign is not None:
-        as_string = options.signature_agent_as_string
-        signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
+    more = crawl_options(options)
+    more["pacing"] = replace(more["pacing"], max_hold=options.max_hold)
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect),
-        pacing=PacingPolicy(
-            min_delay=options.delay,
-            on_long_delay=options.long_delay,
-            backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
-            max_pages=options.max_pages,
-            max_bytes=options.max_origin_bytes,
-            max_failures=options.max_failures,
-            max_hold=options.max_hold,
-        ),
-        fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
-        resolver=options.resolve,
         store=store,
-        crawl=options.crawl,
         recrawl=None if options.recrawl is None else RecrawlPolicy(),
         validators=validators,
-        signer=signer,
-        journal=options.journal,
+        signer=signer_of(options),
+        **more,
     )
 
 

@@ -126,8 +126,7 @@ class CheckedStore(_Checked):
     """A RobotsStore."""
 
     async def load(self, origin: Origin) -> Snapshot | None:
-        found: Snapshot | None = await self._call(self._part.load, origin, needed=Snapshot)
-        return found
+        return await self._call(self._part.load, origin, needed=Snapshot)  # type: ignore[no-any-return]
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
         await self._call(self._part.save, origin, snapshot)
@@ -146,23 +145,19 @@ class CheckedBackOffStore(CheckedStore):
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
     async def held(self, origin: Origin) -> ports.SavedBackOff | None:
-        found: ports.SavedBackOff | None = await self._call(
-            self._part.held, origin, needed=ports.SavedBackOff
-        )
+        found = await self._call(self._part.held, origin, needed=ports.SavedBackOff)
         if found is not None and not found.until - found.since <= ports.LONGEST_BACK_OFF_S:
             said = f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
             raise StoreFailed(said)
-        return found
+        return found  # type: ignore[no-any-return]
 
 
 class CheckedValidators(_Checked):
     """A ValidatorStore."""
 
     async def validators(self, target: Target) -> ports.Validators:
-        found: ports.Validators = await self._call(
-            self._part.validators, target, needed=ports.Validators, optional=False
-        )
-        return found
+        ask, needed = self._part.validators, ports.Validators
+        return await self._call(ask, target, needed=needed, optional=False)  # type: ignore[no-any-return]
 
     def remember(self, target: Target, validators: ports.Validators) -> None:
         self._now(self._part.remember, target, validators)

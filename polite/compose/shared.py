@@ -111,19 +111,13 @@ async def join(
 
     name = DEFAULT_CRAWL if crawl is None else crawl
     lease_s = LEASE_S if lease_s is None else lease_s
-    terms = await store.join(name, home=_kind_of_home(gate), lease_s=lease_s, order=order)
+    partitions = await store.join(name, home=_kind_of_home(gate), lease_s=lease_s, order=order)
     services = gate.services
-    session = Session(
-        store.link,
-        services.clock,
-        name,
-        partitions=terms.partitions,
-        lease_s=terms.lease_s,
-        tell=services.listener,
-    )
-    pacer = share_turns(gate, session.homes, lease_s=terms.lease_s, robots=robots, anew=gate in memberships)
+    tell = services.listener
+    session = Session(store.link, services.clock, name, partitions=partitions, lease_s=lease_s, tell=tell)
+    pacer = share_turns(gate, session.homes, lease_s=lease_s, robots=robots, anew=gate in memberships)
     services.resources.push_async_callback(session.close)
-    found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer)
+    found = Membership(store, name, crawl is not None, lease_s, session, pacer)
     memberships[gate] = found
     # A value that refers to its key would keep both for ever.
     services.resources.callback(memberships.pop, gate, None)

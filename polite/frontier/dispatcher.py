@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from polite.errors import GateClosed, OriginDeclined, Overloaded, PoliteError, StoreFailed, TurnLost
@@ -43,6 +44,8 @@ from polite.robots.decision import Decision, Disallowed
 from polite.task import Task
 
 _T = TypeVar("_T")
+# An order that was given anew is another one.
+_identity = attrgetter("kind", "pattern", "at")
 
 # After so many tasks that are given out, decided or end in one step, other tasks of the loop run.
 _AT_A_TIME = 500
@@ -479,16 +482,12 @@ class Dispatcher:
             True: A worker has it. False: It is meant for a worker, but its turn is requested, or it went back to the scheduler.
             None: No worker is needed for it now. It ended, or rules must decide first.
         """
-        if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
+        gone = task.number in self._gone
+        if gone or queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
             queue.chosen = None
-            if queue.drop_reason is not None and task.number not in self._gone:
+            if queue.drop_reason is not None and not gone:
                 self.in_flight.drop(task, queue.drop_reason)
             self._gone.discard(task.number)
-            self._go_on_without(queue, task)
-            return None
-        if task.number in self._gone:
-            self._gone.discard(task.number)
-            queue.chosen = None
             self._go_on_without(queue, task)
             return None
         if self._orders.rows and self._orders.holds(task.origin, task.target.path):
@@ -740,12 +739,8 @@ class Dispatcher:
         """Orders stand from now on, or no more."""
         rows = self._orders.rows
         standing = [each for each in changed if rows.get((each.kind, each.pattern)) == each]
-        ended = {(each.kind, each.pattern, each.at) for each in changed if each.kind == "drop"} - {
-            (each.kind, each.pattern, each.at) for each in standing
-        }
-        self._drops = [
-            (order, last) for order, last in self._drops if (order.kind, order.pattern, order.at) not in ended
-        ]
+        ended = {_identity(each) for each in changed if each.kind == "drop"} - set(map(_identity, standing))
+        self._drops = [(order, last) for order, last in self._drops if _identity(order) not in ended]
         if not self.progress.stopped:
             self.obey(standing)
             self._guarded(self._reconsider, changed)

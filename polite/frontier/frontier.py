@@ -578,12 +578,12 @@ class Frontier:
             InvalidOption: An argument has the wrong form.
             StoreFailed: The store cannot be used.
         """
-        operator = self._gate.services.turns.operator
-        if self._dispatcher.store.shared:
+        operator, shared = self._gate.services.turns.operator, self._dispatcher.store.shared
+        order = operator.order("drop", pattern, because=because, by=by, for_=DROP_S if shared else None)
+        if shared:
             before = self._progress.counts.dropped
-            await operator.give("drop", pattern, because=because, for_=DROP_S, by=by)
+            await operator.give(order)
             return self._progress.counts.dropped - before
-        order = operator.order("drop", pattern, because=because, by=by)
         self._services.listener(OperatorActed("drop", order.pattern, order.by, order.because))
         (dropping,) = self._dispatcher.obey([order])
         return await asyncio.shield(dropping)

@@ -346,8 +346,8 @@ class Gate:
             Overloaded: At once: 10,000 orders stand already.
             StoreFailed: When it is awaited: other processes do not know the order. It is in force in this one.
         """
-        give = self.services.turns.operator.give
-        return give("hold", pattern, because=because, until=until, for_=for_, by=by)
+        operator = self.services.turns.operator
+        return operator.give(operator.order("hold", pattern, because=because, until=until, for_=for_, by=by))
 
     def forbid(self, pattern: str, *, because: str, by: str | None = None) -> Awaitable[Order]:
         """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text.
@@ -362,7 +362,8 @@ class Gate:
         Raises:
             InvalidOption, Overloaded, StoreFailed: As for `hold`.
         """
-        return self.services.turns.operator.give("forbid", pattern, because=because, by=by)
+        operator = self.services.turns.operator
+        return operator.give(operator.order("forbid", pattern, because=because, by=by))
 
     def release(
         self, pattern: str, *, because: str = "released", by: str | None = None

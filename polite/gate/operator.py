@@ -102,29 +102,18 @@ class Operator:
 
     # Orders are given.
 
-    def give(
-        self,
-        kind: Kind,
-        pattern: str,
-        *,
-        because: str,
-        until: float | datetime | None = None,
-        for_: float | None = None,
-        by: str | None = None,
-    ) -> Awaitable[Order]:
+    def give(self, order: Order) -> Awaitable[Order]:
         """Give an order: in force when this returns. What it returns can be awaited, until the store has the order.
 
         Raises:
-            InvalidOption: At once: the pattern, or another argument, has the wrong form.
             Overloaded: At once: too many orders stand.
             StoreFailed: When it is awaited: the store did not take it. It is in force in this process all the same.
         """
-        order = self.order(kind, pattern, because=because, by=by, until=until, for_=for_)
         self.look()
         if len(self.orders.rows) >= MOST_ORDERS:
             raise Overloaded(f"{MOST_ORDERS} orders stand already: release some")
-        key = kind, order.pattern
-        self._put({**self.orders.rows, key: order}, by=order.by, because=because)
+        key = order.kind, order.pattern
+        self._put({**self.orders.rows, key: order}, by=order.by, because=order.because)
         return self._keep({key: order}, lambda store: store.keep(order), order)
 
     def order(
@@ -133,7 +122,7 @@ class Operator:
         pattern: str,
         *,
         because: str,
-        by: str | None,
+        by: str | None = None,
         until: float | datetime | None = None,
         for_: float | None = None,
     ) -> Order:

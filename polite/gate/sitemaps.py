@@ -394,14 +394,11 @@ class _File:
 
     def _counts(self, found: SitemapEntry | SitemapLink) -> bool:
         """Whether an entry is a URL of the site. Links are checked by `child`."""
-        if (
-            isinstance(found, SitemapLink)
-            or self._policy.other_hosts
-            or _site(Target.of(found.url).origin) == self._site
-        ):
+        if isinstance(found, SitemapLink) or self._policy.other_hosts:
             return True
-        self._skipped += 1
-        return False
+        counts = _site(Target.of(found.url).origin) == self._site
+        self._skipped += not counts
+        return counts
 
 
 def _site(origin: Origin) -> str:

@@ -159,23 +159,15 @@ OnLeft = Callable[[Target, int | None, float | None, float], None]
 
 # Of each event that is logged: the name of its line, its text, and the fields that the text shows.
 _LINES: dict[type, tuple[str, str, str]] = {
-    events.RobotsFetched: (
-        "robots_fetched",
-        "robots.txt of %s: %s (%s, status %s)",
-        "origin outcome reason status",
-    ),
+    events.RobotsFetched: ("robots_fetched", "robots.txt of %s: %s (%s, status %s)", "origin outcome reason status"),
     events.BackedOff: ("back_off", "back-off of %s for %.1f s: %s", "origin pause_s because"),
     events.PaceLearned: ("pace_learned", "pace of %s: %s", "origin because"),
     events.CircuitOpened: ("circuit_opened", "circuit of %s opened: %s", "origin because"),
     events.CircuitClosed: ("circuit_closed", "circuit of %s closed after status %d", "origin status"),
-    events.OriginPostponed: (
-        "origin_postponed",
-        "%d tasks of %s postponed for %.0f s: %s",
-        "tasks origin for_s because",
-    ),
+    events.OriginPostponed: ("origin_postponed", "%d tasks of %s postponed for %.0f s: %s", "tasks origin for_s because"),
     events.PaymentRequired: ("payment_required", "%s asks for a payment: %s", "url price"),
     events.LicenseRequired: ("license_required", "%s asks for a licence", "url"),
-}
+}  # fmt: skip
 
 
 def log_event(event: events.Event) -> None:

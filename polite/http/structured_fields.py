@@ -9,18 +9,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = [
-    "BareItem",
-    "Date",
-    "DisplayString",
-    "InnerList",
-    "Item",
-    "Malformed",
-    "Member",
-    "Token",
-    "parse_dictionary",
-    "parse_item",
-    "parse_list",
-]
+    "BareItem", "Date", "DisplayString", "InnerList", "Item", "Malformed", "Member", "Token",
+    "parse_dictionary", "parse_item", "parse_list",
+]  # fmt: skip
 
 # Possessive repeats (*+, ++, ?+) keep each match linear.
 _KEY = re.compile(r"([a-z*][a-z0-9_.*-]*+)(=)?+")

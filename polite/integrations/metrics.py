@@ -72,16 +72,8 @@ class Metric:
 COUNTS = (
     Metric("permits.granted", "{permit}", "granted", "Permits that were granted"),
     Metric("permits.delayed", "{permit}", "waited", "Permits that were granted after a wait"),
-    Metric(
-        "permits.ended",
-        "{permit}",
-        None,
-        "Permits that ended, by the class of the reported status",
-        ("status_class",),
-    ),
-    Metric(
-        "permits.skipped", "{permit}", "skipped", "Turns that were granted and given back without a request"
-    ),
+    Metric("permits.ended", "{permit}", None, "Permits that ended, by the class of the reported status", ("status_class",)),
+    Metric("permits.skipped", "{permit}", "skipped", "Turns that were granted and given back without a request"),
     Metric(
         "permits.reclaimed",
         "{permit}",
@@ -91,26 +83,15 @@ COUNTS = (
     Metric("urls.refused", "{url}", None, "URLs that robots.txt disallows, by reason", ("reason",)),
     Metric("backoffs", "{backoff}", None, "Back-offs after a response, by its status", ("status",)),
     Metric("demands", "{response}", None, "Responses that asked for a payment or a licence", ("demand",)),
-    Metric(
-        "robots.fetches",
-        "{fetch}",
-        None,
-        "Fetches of robots.txt by outcome and reason",
-        ("outcome", "reason"),
-    ),
+    Metric("robots.fetches", "{fetch}", None, "Fetches of robots.txt by outcome and reason", ("outcome", "reason")),
     Metric("robots.requests", "{request}", "robots", "Requests for robots.txt, redirects included"),
     Metric("circuits.opened", "{circuit}", "opened", "Circuits opened after failures in a row"),
     Metric("circuits.closed", "{circuit}", "closed", "Circuits that closed after a response"),
-    Metric(
-        "origins.postponed",
-        "{origin}",
-        None,
-        "Origins whose tasks were postponed, since robots.txt was unreachable",
-    ),
+    Metric("origins.postponed", "{origin}", None, "Origins whose tasks were postponed, since robots.txt was unreachable"),
     Metric("tasks.retried", "{task}", None, "Tasks of frontiers that were requeued"),
     Metric("tasks.dropped", "{task}", None, "Tasks of frontiers that were given up"),
     Metric("store.outages", "{outage}", None, "How often the shared store ceased to respond"),
-)
+)  # fmt: skip
 
 # Histograms.
 PERMIT_WAIT, TASK_WAIT, HOLD, ROBOTS_FETCH = TIMES = (

@@ -123,10 +123,7 @@ async def serve(
             await server.listen_unix(unix)
             yield ServedGate(f"unix:{unix}", 0)
             return
-        # Both addresses of localhost would get different ports.
-        listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
-        shown = f"[{host}]" if ":" in host else host
-        yield ServedGate(f"http://{shown}:{listening}/", listening)
+        yield ServedGate(*await server.http.listen(host, port))
 
 
 def _metrics(gate: Gate) -> tuple[Callable[[], bytes] | None, Callable[[], object]]:

@@ -14,15 +14,12 @@ from polite.errors import InvalidOption, PoliteError
 from polite.log import fields, log
 from polite.serve.api import ApiError, Call, Field, Operation
 from polite.serve.endpoints import OPEN, Services, refusal_of
-from polite.status.server import Access, LimitedServer, StatusServer
+from polite.status.server import BACKLOG, Access, LimitedServer, StatusServer
 
 # Octets of a request's body, and seconds in which it must come.
 _MOST_BODY, _BODY_S = 65_536, 10.0
 # A connection without a request is closed after this (seconds).
 _IDLE_S = 30.0
-# How long answers may go on when the server is closed (seconds).
-_LAST_S = 1.0
-_BACKLOG = 1_024
 
 
 class GateServer:
@@ -49,15 +46,8 @@ class GateServer:
         self._paths = {each.path for each in operations}
         self._access = access
         self._status = status
-        self._server = LimitedServer(self._handle, max_connections, idle_s=_IDLE_S)
-        self._listening: asyncio.Server | None = None
+        self.http: LimitedServer = LimitedServer(self._handle, max_connections, idle_s=_IDLE_S)
         self._socket_file: tuple[Path, int] | None = None
-
-    async def listen(self, host: str, port: int) -> int:
-        """Begin to listen; return the port. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(self._server, host, port, backlog=_BACKLOG)
-        return int(self._listening.sockets[0].getsockname()[1])
 
     async def listen_unix(self, path: str) -> None:
         """Begin to listen at a socket that only this user may use. Raises InvalidOption, OSError."""
@@ -73,16 +63,13 @@ class GateServer:
         finally:
             os.umask(before)
         self._socket_file = Path(path).absolute(), Path(path).stat().st_ino  # noqa: ASYNC240 - one look
-        self._listening = await asyncio.get_running_loop().create_unix_server(
-            self._server, sock=listening, backlog=_BACKLOG
-        )
+        loop = asyncio.get_running_loop()
+        self.http.listening = await loop.create_unix_server(self.http, sock=listening, backlog=BACKLOG)
 
     async def close(self, grace_s: float) -> None:
         """Grant no more, wait so many seconds for reports of permits that are out, and end. May be called twice."""
         await self._services.permits.close(grace_s)
-        if self._listening is not None:
-            self._listening.close()
-        await self._server.shutdown(_LAST_S)
+        await self.http.end()
         if self._socket_file is not None:
             path, inode = self._socket_file
             with suppress(OSError):
@@ -92,7 +79,7 @@ class GateServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         # While it has a request, a connection is not closed for a new one.
-        server, protocol = self._server, request.protocol
+        server, protocol = self.http, request.protocol
         transport = server.open.pop(protocol, None)
         server.busy += 1
         try:

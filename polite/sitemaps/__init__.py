@@ -23,12 +23,6 @@ from polite.sitemaps.entry import (
 from polite.sitemaps.parser import SitemapParser
 
 __all__ = [
-    "Alternate",
-    "ChangeFrequency",
-    "SitemapEntry",
-    "SitemapFile",
-    "SitemapKind",
-    "SitemapLink",
-    "SitemapParser",
-    "SitemapPolicy",
-]
+    "Alternate", "ChangeFrequency", "SitemapEntry", "SitemapFile", "SitemapKind", "SitemapLink",
+    "SitemapParser", "SitemapPolicy",
+]  # fmt: skip

@@ -46,7 +46,7 @@ class StatusPage:
     async def close(self) -> None:
         """End all connections, and stop listening, within about two seconds. May be called twice. The gate goes on."""
         try:
-            await self._server.close()
+            await self._server.http.end()
         finally:
             await self._monitor.stop()
 
@@ -109,8 +109,5 @@ async def serve(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(monitor.stop)
         server = StatusServer(monitor, access, max_clients)
-        stack.push_async_callback(server.close)
-        # Both addresses of localhost would get different ports.
-        listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
-        shown = f"[{host}]" if ":" in host else host
-        yield StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
+        stack.push_async_callback(server.http.end)
+        yield StatusPage(*await server.http.listen(host, port), server, monitor)

@@ -130,8 +130,8 @@ _CONNECTIONS, _IDLE_S, _REST_S = 4, 10.0, 1.0
 _MOST_URL, _MOST_ROWS = 8_192, 300
 # What `reason` may be.
 _REASONS = [reason.name.lower() for reason in WaitReason]
-# How long answers may go on when the server is closed (seconds).
-_LAST_S = 1.0
+# How long answers may go on when the server is closed (seconds), and connections that may wait to be accepted.
+_LAST_S, BACKLOG = 1.0, 1_024
 
 
 class StatusServer:
@@ -140,26 +140,17 @@ class StatusServer:
     Args:
         access: Who may see the page.
         max_clients: How many browsers may look at one time.
+
+    Attributes:
+        http: Listens, and ends.
     """
 
     def __init__(self, monitor: Monitor, access: Access, max_clients: int) -> None:
         self._monitor = monitor
         self._access = access
         self._files = {path: ((_PAGE / name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
-        self._server = LimitedServer(self._handle, _CONNECTIONS * max_clients)
-        self._listening: asyncio.Server | None = None
+        self.http: LimitedServer = LimitedServer(self._handle, _CONNECTIONS * max_clients)
         self._failed = False
-
-    async def listen(self, host: str, port: int) -> int:
-        """Begin to listen; return the port. Raises OSError."""
-        self._listening = await asyncio.get_running_loop().create_server(self._server, host, port)
-        return int(self._listening.sockets[0].getsockname()[1])
-
-    async def close(self) -> None:
-        """Listen no more, and end all connections within about a second. May be called twice."""
-        if self._listening is not None:
-            self._listening.close()
-        await self._server.shutdown(_LAST_S)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -261,6 +252,7 @@ class LimitedServer(web.Server):
     Attributes:
         open: The connections that may be closed so, the oldest first.
         busy: Others that count.
+        listening: Where it listens.
     """
 
     def __init__(
@@ -283,6 +275,21 @@ class LimitedServer(web.Server):
         self._limit = limit
         self.open: dict[RequestHandler, asyncio.Transport] = {}
         self.busy = 0
+        self.listening: asyncio.Server | None = None
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Begin to listen; return the address and the port. Raises OSError."""
+        # Both addresses of localhost would get different ports.
+        place, loop = "127.0.0.1" if host == "localhost" else host, asyncio.get_running_loop()
+        self.listening = await loop.create_server(self, place, port, backlog=BACKLOG)
+        port = int(self.listening.sockets[0].getsockname()[1])
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/", port
+
+    async def end(self) -> None:
+        """Listen no more, and end all connections within about a second. May be called twice."""
+        if self.listening is not None:
+            self.listening.close()
+        await self.shutdown(_LAST_S)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

@@ -99,11 +99,6 @@ def back_off(values: Sequence[Any]) -> SavedBackOff:
     return SavedBackOff(since, until, because, memory or b"")
 
 
-def validators_row(url: str, validators: Validators) -> Row:
-    """Return the values of VALIDATORS_COLUMNS."""
-    return url, validators.etag, validators.last_modified
-
-
 def validators(values: Sequence[Any]) -> Validators:
     """Return the validators in a row of VALIDATORS_COLUMNS, as far as they are valid values of header fields."""
     # Another program may have written the file, and what it holds is sent.

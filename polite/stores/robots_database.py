@@ -195,7 +195,7 @@ class RobotsDatabase:
             connection.executemany(_SAVE_BACK_OFF, (codec.back_off_row(*each) for each in back_offs.items()))
             for number, (url, validators) in enumerate(pages.items()):
                 if validators:
-                    connection.execute(_SAVE_VALIDATORS, codec.validators_row(url, validators))
+                    connection.execute(_SAVE_VALIDATORS, (url, validators.etag, validators.last_modified))
                 else:
                     connection.execute(_FORGET_VALIDATORS, (url,))
                 if number % _PAGES_AT_ONCE == _PAGES_AT_ONCE - 1:

@@ -15,16 +15,6 @@ from polite.testing.loop import Deadlock, VirtualTimeLoop
 from polite.testing.transport import ScriptedServer, ScriptedTransport, scripted_server
 
 __all__ = [
-    "SCHEDULER_CONTRACT",
-    "STORE_CONTRACT",
-    "Ask",
-    "Deadlock",
-    "Failed",
-    "LoopClock",
-    "ManualClock",
-    "Reply",
-    "ScriptedServer",
-    "ScriptedTransport",
-    "VirtualTimeLoop",
-    "scripted_server",
-]
+    "SCHEDULER_CONTRACT", "STORE_CONTRACT", "Ask", "Deadlock", "Failed", "LoopClock", "ManualClock", "Reply",
+    "ScriptedServer", "ScriptedTransport", "VirtualTimeLoop", "scripted_server",
+]  # fmt: skip

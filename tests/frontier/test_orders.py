@@ -129,7 +129,8 @@ async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(
 async def test_an_order_to_drop_of_another_process_is_carried_out(opened: Opened) -> None:
     async with opened() as (frontier, gate):
         await frontier.put_many([f"{A}/{n}" for n in range(10)])
-        await gate.services.turns.operator.give("drop", "*.test", for_=3_600, **WHY)
+        operator = gate.services.turns.operator
+        await operator.give(operator.order("drop", "*.test", for_=3_600, **WHY))
         assert await crawl(frontier) == []
         assert frontier.dropped == 10
 
@@ -137,7 +138,8 @@ async def test_an_order_to_drop_of_another_process_is_carried_out(opened: Opened
 @memory_only
 async def test_a_shared_drop_ends_with_its_time(opened: Opened) -> None:
     async with opened() as (frontier, gate):
-        await gate.services.turns.operator.give("drop", "*.test", for_=100, **WHY)
+        operator = gate.services.turns.operator
+        await operator.give(operator.order("drop", "*.test", for_=100, **WHY))
         await asyncio.sleep(101)
         await frontier.put(f"{A}/1")
         assert await crawl(frontier) == [f"{A}/1"]
@@ -252,7 +254,8 @@ async def test_what_waits_for_a_time_and_the_start_of_urls_are_dropped_for_good(
 @memory_only
 async def test_a_frontier_that_opens_obeys_a_drop_that_stands(opened: Opened) -> None:
     async with opened() as (_, gate):
-        await gate.services.turns.operator.give("drop", A, for_=100, **WHY)
+        operator = gate.services.turns.operator
+        await operator.give(operator.order("drop", A, for_=100, **WHY))
         later = polite.Frontier(gate)
         await later.put_many([f"{A}/1", f"{B}/1"])
         assert await crawl(later) == [f"{B}/1"]

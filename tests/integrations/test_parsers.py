@@ -127,6 +127,10 @@ LENIENT = {
     "urllib: a slash": (robotparsers, "Disallow: /a/b", "/a%2fb", False),
     "urllib: an escaped query": (robotparsers, "Disallow: /a?b=c", "/a%3Fb%3Dc", False),
 }
+# CPython's later releases of 3.13 and 3.14 read files as RFC 9309 has it, so that less differs.
+RFC9309_IN_URLLIB = hasattr(urllib.robotparser, "normalize_uri")
+if RFC9309_IN_URLLIB:
+    del LENIENT["urllib: an escaped query"]
 
 
 @pytest.mark.parametrize(("both", "rule", "url", "same"), LENIENT.values(), ids=LENIENT)
@@ -178,6 +182,8 @@ FROM_URLLIB = {
     "robots.txt may always be fetched": (f"{ANY}Disallow: /\n", "/robots.txt", "x", False),
     "no URL is denied": ("", "nowhere", "x", True),
 }
+if RFC9309_IN_URLLIB:
+    FROM_URLLIB = {name: FROM_URLLIB[name] for name in ("a name must be the whole", "no URL is denied")}
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_rows_of_back_offs_and_validators_come_back() -> None:
     earlier = codec.decoded(NAME, codec.encoded(row[:-1]), codec.BACK_OFF_COLUMNS)
     assert codec.back_off(earlier) == replace(back_off, memory=b"")
     assert len(codec.back_off_row(NAME, replace(back_off, because="x" * 1_000))[3]) == 500  # type: ignore[arg-type]
-    assert codec.validators(codec.validators_row(URL, validators)) == validators
+    assert codec.validators((URL, validators.etag, validators.last_modified)) == validators
     assert codec.validators((URL, '"a\r\nX: y"', 5)) == Validators()
     with pytest.raises(codec.Unreadable):
         codec.back_off((NAME, 1.0, "2", "status 429", None))

@@ -210,6 +210,7 @@ async def test_memory_takes_over_from_a_failing_file_and_says_so_once(path, faul
     assert known == [(FIRST, HOUR)] * 2
     assert [each.polite_event for each in caplog.records].count("store_failed") == 1
     assert await store.load(SITE) == FIRST
+    await store.close()
 
 
 async def test_what_memory_kept_goes_into_the_file_when_it_works_again(opened, path, monkeypatch, caplog):

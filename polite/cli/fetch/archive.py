@@ -31,9 +31,7 @@ class Folder:
 
     async def keep(self, page: Page) -> str | None:
         """Return the file's name relative to the folder, or None for an empty body. Raises OSError."""
-        if not page.body:
-            return None
-        return await asyncio.to_thread(self._write, page.body)
+        return await asyncio.to_thread(self._write, page.body) if page.body else None
 
     def _write(self, body: bytes) -> str:
         name = sha256(body).hexdigest()

@@ -16,7 +16,7 @@ from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
 from polite.cli.fetch.record import RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
 from polite.cli.fetch.run import Run
 from polite.cli.interrupts import Interrupt, interrupts
-from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
+from polite.cli.options import FEW, agent_needed, crawl_options, has_urls, is_unnamed, shared_store, signer_of
 from polite.cli.stdin import are_few, more_than_few
 from polite.cli.terminal import Exit, complain
 from polite.clock import SystemClock
@@ -27,10 +27,8 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.file_lock import FileLock
 from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
-from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import REFUSALS
 from polite.recrawl import RecrawlPolicy
-from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.policy import RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.status import serve
 from polite.stores.redis.address import Address
@@ -78,11 +76,7 @@ def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     _check_options(options)
     _check_files(options)
-    signer = None
-    if options.sign is not None:
-        as_string = options.signature_agent_as_string
-        signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
-    return asyncio.run(_fetch(options, signer))
+    return asyncio.run(_fetch(options, signer_of(options)))
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -95,8 +89,7 @@ def _check_options(options: argparse.Namespace) -> None:
             if Path(file).is_dir():
                 raise InvalidOption(f"--{name} {file} is a folder; name a file in it")
     resume, shared, given = options.resume, options.store, has_urls(options)
-    signs, located = options.sign is not None, options.signature_agent is not None
-    nothing, as_string = not (given or resume or shared), options.signature_agent_as_string
+    nothing = not (given or resume or shared)
     typo = resume is not None and not given and not Path(resume).exists()
     wrong = {
         f"--resume {resume}: there is no such file to continue; check its name, or pass the URLs as well": typo,
@@ -107,8 +100,6 @@ def _check_options(options: argparse.Namespace) -> None:
         "--store and --resume exclude each other: the shared store keeps the queue": resume and shared,
         "--limit is a limit on URLs of a list, and no URLs are given": options.limit and not given,
         "--list names a file; pass - as an argument to read standard input": "-" in (options.list or ()),
-        "--sign KEY and --signature-agent URL are needed together": signs != located,
-        "--signature-agent-as-string has no effect without --sign": as_string and not signs,
     }
     for message, is_wrong in wrong.items():
         if is_wrong:
@@ -167,12 +158,7 @@ def _continues(options: argparse.Namespace) -> bool:
 
 
 def _store(options: argparse.Namespace) -> Address | None:
-    if options.store is None:
-        return None
-    try:
-        return Address.of(options.store).with_login_of()
-    except InvalidOption as error:
-        raise InvalidOption(f"--{error}") from None
+    return None if options.store is None else shared_store(options.store)
 
 
 async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:
@@ -198,7 +184,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         run_log = _run_log(options, stack, clock)
         stats = run_log.origin_stats
         for origin, (left_s, why) in (await asyncio.to_thread(_back_offs, options, clock.wall())).items():
-            stats.add_back_off(origin, clock.monotonic() + left_s, why)
+            stats.back_offs[origin] = clock.monotonic() + left_s, why
         for each in resumed:
             stats.add_resumed(*each)
         archive = _archive(options, stack, run_log)
@@ -380,24 +366,13 @@ def _gate(
             # Also after a 503, and while the failures of robots.txt itself keep the site's circuit open.
             busy_retry_max=min(300.0, retry_s),
         ),
-        pacing=PacingPolicy(
-            min_delay=options.delay,
-            on_long_delay=options.long_delay,
-            backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
-            max_pages=options.max_pages,
-            max_bytes=options.max_origin_bytes,
-            max_failures=options.max_failures,
-        ),
-        fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
-        resolver=options.resolve,
         store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),
-        crawl=options.crawl,
         listener=run_log,
         clock=clock,
         recrawl=None if validators is None else RecrawlPolicy(),
         validators=validators,
         signer=signer,
-        journal=options.journal,
+        **crawl_options(options),
     )
 
 

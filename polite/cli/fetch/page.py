@@ -8,13 +8,12 @@ from typing import Self
 
 import aiohttp
 
-from polite.cli.options import SECRET, merged
+from polite.cli.options import SECRET, fetching_of, merged
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.aiohttp import send_once
 from polite.integrations.hop import Hop
 from polite.robots.exchange import BodyEnd, as_sent
-from polite.robots.policy import FetchPolicy
 from polite.terms.refusal import RefusalKind, refusal
 from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
 from polite.transports.http import CapturedResponse, address_of, heads_of
@@ -95,9 +94,7 @@ class Pages:
 
     def __init__(self, options: argparse.Namespace, gate: Gate) -> None:
         self._gate = gate
-        self._fetching = FetchPolicy(
-            timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
-        )
+        self._fetching = fetching_of(options, options.max_bytes)
         self._headers = headers = merged(options.header or ())
         self._foreign_headers = {name: value for name, value in headers.items() if name.lower() not in SECRET}
         self._max_bytes: int = options.max_bytes

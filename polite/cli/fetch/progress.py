@@ -69,13 +69,14 @@ class OriginStats:
 
     Attributes:
         entries: the statistics by origin, of those with URLs.
+        back_offs: until when origins back off since an earlier run, and why. The gate keeps each as soon as it learns the origin.
     """
 
     def __init__(self, min_delay: float, *, counts_waiting: bool = True) -> None:
         self._min_delay = min_delay
         self._counts_waiting = counts_waiting
         self.entries: dict[str, Entry] = {}
-        self._back_offs: dict[str, tuple[float, str]] = {}
+        self.back_offs: dict[str, tuple[float, str]] = {}
 
     def add(self, target: Target) -> None:
         """Count a URL that is about to be put into the frontier."""
@@ -88,10 +89,6 @@ class OriginStats:
         delay_s = max(self._min_delay, crawl_delay or 0.0)
         # Perhaps its robots.txt need not be fetched: the earlier run may have kept it.
         self._new(origin, Entry(origin, delay_s, waiting, why=_WAITING))
-
-    def add_back_off(self, origin: str, until: float, why: str) -> None:
-        """Note a back-off of an earlier run, which the gate keeps as soon as it learns the origin."""
-        self._back_offs[origin] = until, why
 
     def remove(self, origin: str) -> None:
         """Undo `add`: the URL is refused or dropped, or the frontier already had it."""
@@ -156,7 +153,7 @@ class OriginStats:
 
     def _new(self, origin: str, entry: Entry) -> Entry:
         self.entries[origin] = entry
-        if back_off := self._back_offs.pop(origin, None):
+        if back_off := self.back_offs.pop(origin, None):
             self._delay(origin, *back_off, "backing off")
         return entry
 

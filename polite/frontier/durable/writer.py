@@ -7,13 +7,16 @@ each step of the event loop, while earlier ones are under way.
 import asyncio
 from collections import deque
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Put
 from polite.log import fields, log
 from polite.ports import Clock
 from polite.task import Admission
+
+if TYPE_CHECKING:
+    from polite.frontier.durable.store import DurableTaskStore
 
 # Puts of one transaction of a file: some 10 ms of the event loop.
 _MOST_PUTS = 500
@@ -43,24 +46,6 @@ class StoreClock:
         return self.now() + (wall - self._clock.wall())
 
 
-class BatchOwner(Protocol):
-    """What BatchWriter calls."""
-
-    def fill(self) -> None:
-        """Add to the batch, which is about to be written, what can be read with it."""
-
-    def deliver(self, batch: Batch, result: BatchResult) -> None:
-        """Use the result of a batch that was written."""
-
-    @property
-    def has_work(self) -> bool:
-        """Whether `fill` would add something."""
-
-    def fail(self, failure: Exception) -> None:
-        """Stop: a batch was not written, or `deliver` raised."""
-        ...
-
-
 class BatchWriter:
     """Writes batches: one at a time, unless the backend is shared.
 
@@ -77,7 +62,7 @@ class BatchWriter:
         failure: Why a batch was not written: nothing more is.
     """
 
-    def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
+    def __init__(self, backend: Backend, clock: StoreClock, owner: "DurableTaskStore") -> None:
         self.backend: Backend = backend
         self._clock = clock
         self._owner = owner

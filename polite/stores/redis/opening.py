@@ -176,21 +176,6 @@ def partition_prefix(crawl: str, partition: int) -> str:
     return f"polite:{{{crawl}:{partition}}}:"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What all processes of a crawl agree on, as far as it may differ from what this one said.
-
-    Attributes:
-        partitions: How many parts it has, fixed by the process that comes first.
-        lease_s: A session's lease.
-        order: Which tasks of an origin are loaded first; None if no frontier has come yet.
-    """
-
-    partitions: int
-    lease_s: float
-    order: str | None
-
-
 def _partitions(link: RedisLink, crawl: str, text: str) -> int:
     count = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
     if not 1 <= count <= _MAX_PARTITIONS:
@@ -216,8 +201,8 @@ class SharedStore:
 
     async def join(
         self, crawl: str, *, home: Home = "host", lease_s: float = LEASE_S, order: str | None = None
-    ) -> Terms:
-        """Begin a crawl, or join it; return its terms, of which `partitions` counts. May be called again with an order.
+    ) -> int:
+        """Begin a crawl, or join it; return how many partitions it has. May be called again with an order.
 
         Raises:
             InvalidOption: The crawl's name or lease is invalid, or the crawl has other terms.
@@ -248,7 +233,7 @@ class SharedStore:
                     f"crawl {crawl!r} at {link.name} was begun with {called} {found[field]!r}, and this process has "
                     f"{given[field]!r}: use the same in all processes, or another crawl"
                 )
-        return Terms(_partitions(link, crawl, found["partitions"]), lease_s, found.get("order"))
+        return _partitions(link, crawl, found["partitions"])
 
     async def close(self) -> None:
         """Write what robots.txt's store still has, and close the connection. May be called twice."""

@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
@@ -19,6 +19,7 @@ from polite.stores.redis.step import CrawlSettings, StepReply, Unreached, micros
 
 if TYPE_CHECKING:
     from polite.stores.redis.link import RedisLink
+    from polite.stores.redis.session import Session
 
 # Of a host's name. That of a pod has at most 63 characters.
 _MOST_CHARACTERS = 63
@@ -123,36 +124,6 @@ _LAST_RETRY_S = 1.0
 _END_S = 5.0
 
 
-class PartitionOwner(Protocol):
-    """What Partition calls."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether this process has no frontier on the crawl."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether this process puts no more tasks of its own."""
-
-    def room(self, partition: "Partition") -> int:
-        """Return how many homes the partition's next batch may pick."""
-
-    def may_take(self, name: str) -> bool:
-        """Return whether a wanted home may be asked for now."""
-
-    def lose(self, homes: list[Home]) -> None:
-        """Drop homes that are not ours any more."""
-
-    def replied(self, partition: "Partition", reply: StepReply) -> float:
-        """Use a reply. Return the seconds after which the next batch should go at the latest."""
-
-    def unreached(self, partition: "Partition", since: float, error: str) -> None:
-        """Note that no batch had a reply since then (monotonic)."""
-
-    def fail(self, error: Exception) -> None:
-        """Stop all partitions: no batch will ever be applied again."""
-
-
 class Partition:
     """One session of this process with one partition, one batch under way at a time.
 
@@ -176,7 +147,7 @@ class Partition:
         clock: Clock,
         prefix: str,
         settings: CrawlSettings,
-        owner: PartitionOwner,
+        owner: "Session",
         index: int = 0,
     ) -> None:
         self.index = index
@@ -348,7 +319,7 @@ class Partition:
         leaving = {each.home for each in self._queue.leaves}
         if not in_part:
             batch.changes.takes = self.wanted.to_take(
-                lambda name: name not in leaving and self._owner.may_take(name), batch.takes_beside
+                lambda name: name not in leaving and self._owner.homes.may_take(name), batch.takes_beside
             )
         settings = self.settings
         request: dict[str, Any] = {

@@ -165,10 +165,6 @@ class Session:
             self._skipped[partition.index] = None
         return room
 
-    def may_take(self, name: str) -> bool:
-        """Return whether a wanted home may be asked for now."""
-        return self.homes.may_take(name)
-
     def lose(self, homes: list[Home]) -> None:
         """Drop homes that are not ours any more."""
         for home in homes:

@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
-from polite.cli.fetch import command
 from polite.cli.main import main
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
@@ -143,9 +142,8 @@ def key(tmp_path):
 
 def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
     # The site has no certificate.
-    monkeypatch.setattr(
-        command, "WebBotAuth", partial(WebBotAuth, plain_http=True, components=["@authority", "@path"])
-    )
+    plain = partial(WebBotAuth, plain_http=True, components=["@authority", "@path"])
+    monkeypatch.setattr("polite.signing.web_bot_auth.WebBotAuth", plain)
     seen = []
 
     def noting(**response):

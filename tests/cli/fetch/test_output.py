@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -241,10 +242,6 @@ async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, mon
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
-def _run_log(out, *, recorded=None, log=None):
-    return RunLog(out, None, recorded or {}, RepeatedLines(), OriginStats(1.0), log, ManualClock())
-
-
 @pytest.mark.parametrize(
     ("because", "code", "detail"),
     [
@@ -258,7 +255,8 @@ def _run_log(out, *, recorded=None, log=None):
 async def test_what_was_given_up_says_why_the_cause_first(because, code, detail):
     out = io.StringIO()
 
-    _run_log(out)(Dropped(URL, because, 1))
+    with closing(RepeatedLines()) as repeated:
+        RunLog(out, None, {}, repeated, OriginStats(1.0), None, ManualClock())(Dropped(URL, because, 1))
 
     why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
     assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}

@@ -111,6 +111,7 @@ class Owner:
 
     def __init__(self, *, alone: bool = False) -> None:
         self.alone = alone
+        self.homes = self
         self.lost: list[Home] = []
         self.failures: list[Exception] = []
         self.replies: list[StepReply] = []
