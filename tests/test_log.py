@@ -184,7 +184,6 @@ def test_names_without_end_take_no_memory_without_end() -> None:
     lines = LineFilter()
     for number in range(5_000):
         lines.filter(record_at(0.0, f"name-{number}"))
-
     assert len(lines._windows) <= 1_000
 
 

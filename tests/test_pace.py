@@ -36,7 +36,6 @@ def test_a_window_says_when_it_opens_and_since_when_it_is_closed(window, hour, o
 
 def test_the_opening_is_in_the_window_to_the_second() -> None:
     rate = RequestRate(1, 5.0, VisitTime(360, 525))
-
     assert not rate.holds(math.nextafter(at(6), 0.0))
     assert rate.holds(at(6))
     assert RequestRate(1, 5.0).holds(at(12))
@@ -44,7 +43,6 @@ def test_the_opening_is_in_the_window_to_the_second() -> None:
 
 def test_the_slowest_of_all_that_is_asked_at_any_hour() -> None:
     rates = (RequestRate(1, 5.0), RequestRate(1, 60.0, VisitTime(0, 1)))
-
     assert RequestedPace().slowest_s is None
     assert RequestedPace(3.0).slowest_s == 3.0
     assert RequestedPace(90.0, rates).slowest_s == 90.0

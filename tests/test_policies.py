@@ -55,7 +55,6 @@ BAD: list[tuple[type, dict[str, Any]]] = [
 )
 def test_a_bad_option_is_refused_by_name(policy: type, options: dict[str, Any]) -> None:
     (name,) = options
-
     with pytest.raises(InvalidOption, match=rf"{policy.__name__}: {name} (\(None for no limit\) )?must be"):
         policy(**options)
 

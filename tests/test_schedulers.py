@@ -89,7 +89,6 @@ def test_a_better_task_that_comes_while_its_origin_is_ready_is_chosen() -> None:
 def test_no_choice_without_an_origin_that_is_ready(make: Any) -> None:
     scheduler = make()
     scheduler.add(task(1))
-
     with pytest.raises(LookupError):
         scheduler.next()
 

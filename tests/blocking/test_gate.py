@@ -109,9 +109,7 @@ def test_many_threads_share_a_gate_and_every_gap_is_kept(clock: HastyClock):
 
 def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
     kept: list[Permit] = []
-
     Thread(lambda: kept.append(gate.permit(PAGE).__enter__())).outcome()
-
     with gate.permit(PAGE):
         assert not kept[0].valid
 
@@ -119,7 +117,6 @@ def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
 def test_a_permit_that_is_dropped_is_left(gate: Gate):
     gate.acquire(PAGE)
     gc.collect()
-
     with gate.permit(PAGE) as permit:
         assert permit.valid
 
@@ -155,7 +152,6 @@ def test_what_opening_raises_is_raised_where_it_is_opened(options):
     before = set(threading.enumerate())
     with pytest.raises(polite.InvalidOption):
         opened(**options)
-
     until(lambda: set(threading.enumerate()) == before)
 
 

@@ -84,7 +84,6 @@ FILES = "key.pem --output site --signature-agent https://a.dev"
 )
 def test_what_cannot_be_is_one_line_and_nothing_is_written(arguments, says, key, capsys):
     assert main(["card", *arguments.split()]) == 2
-
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1

@@ -37,7 +37,6 @@ def test_a_site_is_asked_once_for_all_its_urls(site, capsys):
 
 def test_a_site_that_fails_is_unreachable(site, capsys):
     site.robots = (503, b"")
-
     assert main(["check", "--allow-private", f"{site.origin}/a"]) == 3
     assert capsys.readouterr().out.startswith("unreachable ")
 
@@ -97,9 +96,7 @@ def test_each_cell_is_an_object_for_programs(many):
 
 def test_an_undefined_order_is_marked_and_control_characters_are_escaped(many, tmp_path):
     (tmp_path / "many.txt").write_bytes(b"User-agent: *\nAllow: /page\nDisallow: /*.htm\n")
-
     _, out, _ = many(b"/page.htm\n/a\x1b[31m\n/[red]x\n", "--dialect", "google-2019")
-
     assert "no? 3" in out
     assert "\x1b" not in out
     assert "/[red]x" in out
@@ -131,7 +128,6 @@ def test_sites_are_asked_once_for_many_agents(many, site):
 )
 def test_a_list_of_agents_that_is_none_is_one_line(agents, said, many):
     status, out, err = many(b"/a\n", agents=agents)
-
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
@@ -143,9 +139,7 @@ def test_only_one_list_is_standard_input(capsys):
 
 def test_without_rich_the_error_says_what_to_install(many, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-
     status, _, err = many(b"/b\n")
-
     assert status == 2
     assert "pip install 'polite-crawl[cli]'" in err
     assert many(b"/b\n", "--json")[0] == 0
@@ -190,7 +184,6 @@ def test_a_site_is_explained_with_its_delay_and_turn_and_without_python_names(si
 
 def test_no_option_is_named_that_explain_lacks(site, capsys):
     site.robots = (404, b"")
-
     assert main(["explain", "--allow-private", site.origin]) == 0
     assert "delay: 1 s between requests (min delay 1 s)" in capsys.readouterr().out
 
@@ -244,7 +237,6 @@ def test_every_agent_that_one_of_the_files_names_is_compared(compare):
 
 def test_the_same_effect_in_other_words_is_no_change(compare):
     new = b"\xef\xbb\xbf# new\r\nuser-agent:abot\r\nallow:\ndisallow:/*\nuser-agent: *\ndisallow: /%61\n"
-
     assert compare(new, b"/\n/a\n/b\n/ab\n") == (0, "", "")
 
 
@@ -261,7 +253,6 @@ def test_changes_are_objects_for_programs(compare):
 
 def test_a_line_of_diff_that_is_no_url_spoils_itself_only(compare):
     status, out, err = compare(b"", b"nonsense\n \t\n\xff\n /a \r\n")
-
     assert status == 2
     assert "disallowed -> allowed  *  /a" in out
     assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
@@ -274,7 +265,6 @@ MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
 
 def test_findings_are_objects_for_programs(feed, capsys):
     feed(MISTYPED)
-
     assert main(["lint", "--json", "-"]) == 1
     finding = json.loads(capsys.readouterr().out)
     assert (finding["line"], finding["code"]) == (2, "X7")
@@ -283,7 +273,6 @@ def test_findings_are_objects_for_programs(feed, capsys):
 
 def test_what_lies_beyond_the_cap_of_a_site_is_seen_up_to_a_limit(site, capsys):
     site.robots = (200, b"User-agent: *\nDisallow:\n" + b"# filler\n" * 60_000)
-
     for source in (f"{site.origin}/some/page", "/dev/zero"):
         assert main(["lint", "--allow-private", source]) == 1
         assert " X8 " in capsys.readouterr().out
@@ -312,7 +301,6 @@ def test_a_file_is_named_by_its_final_url_without_a_password(form, site, capsys)
 )
 def test_a_site_without_a_file_has_nothing_to_look_at(host, options, says, site, capsys):
     site.robots = (404, b"")
-
     assert main(["lint", *options, site.origin if host is None else f"http://{host}/"]) == 3
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

@@ -27,7 +27,6 @@ def said(header, capsys):
 )
 def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(header, capsys):
     status, checks = said(header, capsys)
-
     assert status == 0
     assert {check["verdict"] for check in checks} == {"ok", "yours"}
     assert [check["practice"] for check in checks if check["verdict"] == "yours"] == ["2.4", "2.5", "2.6"]
@@ -53,7 +52,6 @@ def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(he
 )
 def test_what_a_header_is_told(header, verdict, says, capsys):
     status, checks = said(header, capsys)
-
     of = [(check["verdict"], check["practice"]) for check in checks if says in check["text"]]
     assert of == [(verdict, "2.2")]
     assert status == (0 if verdict == "ok" else 1)

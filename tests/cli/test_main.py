@@ -74,7 +74,6 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
 @pytest.mark.parametrize("reason", polite.Reason)
 def test_the_option_of_every_reason_is_named_without_python(reason):
     said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
-
     assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", said)
     option = OPTIONS.get(reason.option, "no command-line option")
     assert said.startswith(f"failed once; {option} changes it (")
@@ -104,7 +103,6 @@ def test_names_are_spelled_as_on_the_command_line_and_urls_are_not(text, said):
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
         main([*command, "--help"])
-
     assert "exit status: 0" in capsys.readouterr().out
 
 
@@ -316,5 +314,4 @@ def script(tmp_path, monkeypatch, capsys):
 )
 def test_bash_completes_commands_options_choices_and_files(line, found):
     command = ["bash", "--norc", "-c", BASH, "bash", "polite", *line]
-
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == found

@@ -103,7 +103,6 @@ async def test_each_redirect_is_decided_for_itself() -> None:
 async def test_what_is_no_page_is_an_error_of_the_tool(path: str, answer, said: str) -> None:
     async with agent(**{path: answer}) as (call, asked):
         is_error, text = await call("fetch", "/page")
-
         assert is_error
         assert said in text
         assert ("/page" in asked) == (path == "page")

@@ -49,7 +49,6 @@ def test_a_port_that_is_taken_is_one_line(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["serve", *AGENT, "--listen", place]) == 2
-
     assert capsys.readouterr().err.startswith(f"polite: --listen {place}: ")
 
 

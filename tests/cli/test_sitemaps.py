@@ -80,7 +80,6 @@ def test_the_highest_status_of_all_files_counts(script, capsys):
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(script, capsys, url, reply, said):
     script[url] = reply
-
     assert main(["sitemaps", SITE]) == 3
     assert capsys.readouterr().err.startswith(f"polite: {said}")
 

@@ -196,7 +196,6 @@ def queue(tmp_path):
 
 def test_ls_names_the_totals_and_each_origin_with_the_most_urls_first(queue, run):
     totals, first, second = run("ls", queue)
-
     assert totals == f"{queue}  4 waiting, 1 done, 1 refused, 0 dropped; 2 origins seen"
     assert first == f"{QA}  3 waiting, Crawl-delay 7 s"
     assert second.startswith(f"{QB}  1 waiting, 1 of them later, in ")

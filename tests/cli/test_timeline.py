@@ -125,7 +125,6 @@ def test_a_bar_ends_with_its_run_and_what_is_left_goes_on_in_the_next(lengths_s,
     slowed = "".join(_entry("slowed", 2.0 + n, for_s=for_s) for n, for_s in enumerate(lengths_s))
     end = _entry("refused", 4.0) + _run(next_at) + _entry("request", 6.0, status=200)
     log.write_text(_run(1_000.0) + slowed + end)
-
     assert _bars(log) == bars
     assert f"{len(lengths_s)} back-off" in _draw(Log(log).entries)  # and counts once
 
@@ -150,6 +149,5 @@ def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
     if line is not None and line.startswith("xx"):
         monkeypatch.setattr(log_entry_module, "_LONGEST_LINE", 100)
     log.write_text('{"t"' if line is None else _entry("request", 1.0, status=200) + line.rstrip() + "\n")
-
     assert main(["timeline", str(log)]) == 2
     assert capsys.readouterr().err.startswith(f"polite: {log}{':' if line is None else ':2: '}")

@@ -144,10 +144,8 @@ async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thir
 
 async def test_what_a_clock_dated_that_was_set_back_since_gives_way(store: RobotsStore) -> None:
     ahead, now = good(EARLIER + 3_600, b"Allow: /"), good(EARLIER)
-
     await store.save(SITE, ahead)
     await store.save(SITE, now)
-
     assert await store.load(SITE) == now
 
 
@@ -190,6 +188,5 @@ async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memor
 @pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])
 def test_a_memory_store_without_capacity_is_refused(option: dict[str, Any]) -> None:
     (name,) = option
-
     with pytest.raises(InvalidOption, match=f"MemoryStore: {name} must be an integer"):
         MemoryStore(**option)

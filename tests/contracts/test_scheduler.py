@@ -82,7 +82,6 @@ async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Valid
 
 async def test_what_was_remembered_comes_back_whole_and_at_once(store: ValidatorStore) -> None:
     store.remember(PAGE, BOTH)
-
     assert await store.validators(PAGE) == BOTH
     assert not await store.validators(OTHER)
 
@@ -90,7 +89,6 @@ async def test_what_was_remembered_comes_back_whole_and_at_once(store: Validator
 async def test_the_latest_counts(store: ValidatorStore) -> None:
     for each in (TAG, BOTH, TAG):
         store.remember(PAGE, each)
-
     assert await store.validators(PAGE) == TAG
 
 
@@ -98,7 +96,6 @@ async def test_a_page_is_forgotten(store: ValidatorStore) -> None:
     store.remember(PAGE, BOTH)
     store.remember(PAGE, Validators())
     store.remember(OTHER, Validators())
-
     assert not await store.validators(PAGE)
     assert not await store.validators(OTHER)
 
@@ -124,7 +121,6 @@ async def test_memory_forgets_the_page_that_was_reported_least_recently() -> Non
     store = MemoryValidators(max_urls=3)
     for number in (1, 2, 3, 1, 4):
         store.remember(page(number), TAG)
-
     assert [bool(await store.validators(page(number))) for number in range(1, 5)] == [True, False, True, True]
 
 

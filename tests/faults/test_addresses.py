@@ -129,7 +129,6 @@ def named() -> list[str]:
 async def test_an_address_or_a_name_that_leads_to_one(made, way: Callable[[], list[str]], scheme: str):
     async with telling(names()) as nameserver, gated(nameserver) as gate:
         let_through = [each for each in way() if not await refused(gate, f"{scheme}://{each}/")]
-
     assert let_through == []
     assert made == []
 

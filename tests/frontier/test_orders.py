@@ -100,9 +100,7 @@ async def test_only_the_beginning_of_urls_is_forbidden(opened: Opened) -> None:
 
 @one_process
 @pytest.mark.parametrize("pattern", [A, "*.a.test", f"{A}/x"])
-async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(
-    opened: Opened, pattern: str
-) -> None:
+async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(opened, pattern):
     events: list[Event] = []
     ended: list[str] = []
     options: dict[str, Any] = {"on_end": lambda task, outcome: ended.append(f"{task.url} {outcome.because}")}
@@ -144,9 +142,7 @@ async def test_a_shared_drop_ends_with_its_time(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends_once(
-    opened: Opened, seed: int
-) -> None:
+async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends_once(opened, seed):
     """Orders come and go at random; at the end all is released, and all that is left is fetched."""
     chance = random.Random(seed)
     hosts = [f"https://h{number}.{name}.test" for number in range(3) for name in "ab"]

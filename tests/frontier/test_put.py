@@ -24,7 +24,6 @@ async def test_a_url_is_put_once_however_it_is_spelt(opened: Opened) -> None:
     async with opened() as (frontier, _):
         first = await frontier.put(f"{A}/a/../b?q#x")
         second = await frontier.put("HTTPS://user@A.test:443/b?q")
-
     assert (first, second) == (WAITING, DUPLICATE)
     assert (bool(first), bool(second)) == (True, False)
 
@@ -45,7 +44,6 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
         for path in "123":
             await frontier.put(f"{A}/{path}")
             await end_next(frontier)
-
         assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 
 
@@ -117,7 +115,6 @@ async def test_an_option_that_orders_nothing_or_that_no_file_can_hold_is_refused
     async with opened() as (frontier, _):
         with pytest.raises(InvalidOption, match=f"{option}="):
             await frontier.put(A, **{option: value})
-
         await frontier.put(A, priority=2**63 - 1)
         assert len(await drained(frontier)) == 1
 
@@ -158,7 +155,6 @@ async def test_a_key_is_compared_with_the_keys_of_its_origin_alone(opened: Opene
     async with opened() as (frontier, _):
         keys = [(A, None), (A, f"{A}/"), (A, "/"), (B, "/"), (HTTP, "/"), (A, "/")]
         puts = [await frontier.put(f"{origin}/", key=key) for origin, key in keys]
-
         assert puts == [WAITING] * 5 + [DUPLICATE]
         assert sum(task.key == "/" for task in await fetched_by_next(frontier)) == 3
 

@@ -54,7 +54,6 @@ async def test_an_origin_that_refuses_all_takes_no_turn(opened: Opened) -> None:
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
         await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
         await frontier.join()
-
     assert (frontier.refused, now()) == (2, 0.0)
 
 

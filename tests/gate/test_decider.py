@@ -161,6 +161,5 @@ async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_fo
     site = Site(HOSTILE, max_age=0)
     async with opened_on(site, min_ttl=0.0) as gate, asyncio.timeout(100_000):
         slow(600)
-
         assert await question(gate)
         assert site.count <= 3

@@ -71,7 +71,6 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(min_delay, crawl_de
     pacing = polite.PacingPolicy(min_delay=min_delay, concurrency=3)
     async with opened(serving(b"User-agent: *\nCrawl-delay: " + crawl_delay), pacing=pacing) as (gate, _):
         times = await asyncio.gather(*(visit(gate, took=1.5 * gap) for _ in range(6)))
-
     assert min(gaps(times)) >= gap - 1e-6
     assert gaps(times)[0] == pytest.approx(gap)
 
@@ -89,7 +88,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]
-
         assert gaps(times) == [10, 10]
         await asyncio.sleep(60)
         assert "delay: 6 s between requests (RateLimit-Policy: 10 in 60 s)" in str(await gate.explain(ROBOTS))
@@ -163,7 +161,6 @@ async def test_pages_wait_for_the_hours_of_the_policy_and_of_the_site_and_other_
         assert await visit(gate, "https://other.test/") == pytest.approx(1.0)
         waiting = str(await gate.explain(PAGE))
         assert [await visit(gate), await visit(gate)] == pytest.approx(visits, abs=1.1)
-
     assert ("PacingPolicy.hours 01:00-05:00 Europe/Berlin: the site is closed" in waiting) == (hour == 23.0)
 
 
@@ -220,7 +217,6 @@ async def test_hours_that_are_set_hold_for_what_waits_and_for_a_permit_that_asks
 )
 def test_hours_keep_summer_time(hours: str, now: str, opens: str) -> None:
     wall = datetime.fromisoformat(f"{now}Z").timestamp()
-
     opened = wall + Hours.of(hours).opens_in_s(wall)
     assert opened == datetime.fromisoformat(f"{opens}Z").timestamp()
     assert not Hours.of(hours).opens_in_s(opened)
@@ -230,7 +226,6 @@ async def test_t3_a_rate_counts_in_its_hours_only() -> None:
     rates = b"User-agent: *\nRequest-rate: 1/60 0000-0100\nRequest-rate: 1/5 0100-0000\n"
     async with opened_at(0.9, rates) as gate:
         visits = [await visit(gate) for _ in range(9)]
-
     assert gaps(visits) == pytest.approx([60] * 5 + [5] * 3, abs=0.1)
 
 
@@ -257,7 +252,6 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
     pacing = polite.PacingPolicy(latency_factor=5.0, max_latency_delay=12.0)
     async with opened(pacing=pacing) as (gate, _):
         visits = [await visit(gate, took=took) for took in (0.1, 2.0, 100.0, 0.0)]
-
     assert gaps(visits) == [0.1 + 1.0, 2.0 + 10.0, 100.0 + 12.0]
 
 
@@ -267,7 +261,6 @@ async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_runni
         visits = [await visit(gate), await visit(gate)]
         gate.pacing = gate.pacing.override(PAGE, min_delay=min_delay)
         visits += [await visit(gate), await visit(gate)]
-
     assert gaps(visits) == [4.0, 4.0, min_delay]
 
 

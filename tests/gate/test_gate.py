@@ -104,16 +104,13 @@ async def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
         for question in (gate.check, gate.explain, gate.acquire):
             with pytest.raises(polite.InvalidURL):
                 await question(url)
-
     assert transport.asked == []
 
 
 async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
     gopher = ScriptedTransport({"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0")})
-
     async with polite.open_gate(AGENT, transports={"gopher": gopher}, clock=LoopClock()) as gate:
         answers = [bool(await gate.check(f"gopher://site.test/{kind}")) for kind in "01"]
-
     assert answers == [False, True]
     assert gopher.closed == 1
 
@@ -121,7 +118,6 @@ async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
 async def test_a_closed_gate_raises_gate_closed() -> None:
     async with opened() as (gate, _):
         pass
-
     for question in (gate.check(PAGE), gate.explain(PAGE), visit(gate)):
         with pytest.raises(polite.GateClosed, match="site.test"):
             await question
@@ -169,14 +165,12 @@ async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_i
     async with opened(OwnTransport(answer)) as (gate, _):  # type: ignore[arg-type]
         with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
-
     assert message in str(refusal.value)
     assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
 
 
 def test_a_refusal_that_only_an_option_can_end_names_it() -> None:
     refused = RuleSet.deny_all(polite.Reason.UNREACHABLE, cause=polite.Reason.ADDRESS_REFUSED).decide("/")
-
     assert "until FetchPolicy.allow_private changes" in str(refused)
 
 
@@ -219,7 +213,6 @@ async def test_what_was_opened_opens_once() -> None:
     opening = polite.open_gate(AGENT)
     async with opening:
         pass
-
     with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once"):
         await opening.__aenter__()
 
@@ -229,7 +222,6 @@ async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() ->
     async with polite.open_gate(AGENT, transports={"https": site}) as gate:
         for _ in range(3):
             await visit(gate, PAGE)
-
     assert now() == 180.0
 
 

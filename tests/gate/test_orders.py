@@ -245,9 +245,7 @@ async def test_permits_that_wait_already_learn_of_an_order_of_another_process(tm
 @pytest.mark.parametrize(
     ("pattern", "holds"), [("https://b.test", False), ("https://b.test/x", False), ("https://b.test/x", True)]
 )
-async def test_a_redirect_of_robots_txt_goes_to_no_url_that_an_operator_stops(
-    pattern: str, holds: bool
-) -> None:
+async def test_a_redirect_of_robots_txt_goes_to_no_url_that_an_operator_stops(pattern, holds):
     script = {ROBOTS: Reply(302, location="https://b.test/x/robots.txt")}
     async with opened(ScriptedTransport(script)) as (gate, transport):
         await (gate.hold if holds else gate.forbid)(pattern, **WHY)

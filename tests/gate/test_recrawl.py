@@ -113,7 +113,6 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
 
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
-
     assert await conditional_after((200, ONE), url=longest)
     assert not await conditional_after((200, ONE), url=longest + "x")
 

@@ -52,9 +52,7 @@ CHAIN: dict[str, Any] = {
 
 async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -> None:
     transport = TimedTransport(CHAIN)
-
     access = await fetcher(transport).fetch(SITE)
-
     assert isinstance(access, Found)
     assert access.hops == 5
     assert transport.times == pytest.approx([0, 1, 2, 3, 4, 5])
@@ -86,15 +84,12 @@ async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
 async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
     transport = TimedTransport({}, delay_s=1.0)
     fetching = fetcher(transport, connections=7)
-
     await asyncio.gather(*map(fetching.fetch, named(*map(str, range(50)))))
-
     assert Counter(transport.times) == {float(second): 7 for second in range(7)} | {7.0: 1}
 
 
 async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     access = await fetcher(TimedTransport({ROBOTS: Reply(302, location="file:///etc/passwd")})).fetch(SITE)
-
     assert access.reason.hostile
     assert "the robots.txt of https://site.test was not fetched" in caplog.text
     assert "file:///etc/passwd" in caplog.text

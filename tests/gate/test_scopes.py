@@ -61,7 +61,6 @@ async def test_hosts_at_one_address_take_turns() -> None:
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
         assert await visits(gate, "a.test", "b.test", "192.0.2.1") == [2.0, 2.0]
         assert await visits(gate, "a.test", "c.test") == [0.0]
-
     assert names.closed == 1
 
 
@@ -86,7 +85,6 @@ async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_n
 async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit()))
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:3128")
-
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing, fetching=fetching):
             pass

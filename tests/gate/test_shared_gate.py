@@ -29,7 +29,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
         await gate.check("https://a.test/")
-
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
             share_turns(gate, store.process(), lease_s=15.0)
 

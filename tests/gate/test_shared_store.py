@@ -156,6 +156,5 @@ async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_perm
 async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(caplog):
     async with scripted_gate({ROBOTS: RULES}, store=Own(hold=OSError("disk"))) as gate:
         await visit(gate, status=429, Retry_After="600")
-
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(600, abs=2)
     assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text

@@ -127,7 +127,6 @@ async def test_a_permit_that_ends_by_its_failed_signer_is_no_failure_of_the_site
         with pytest.raises(RuntimeError, match="the signer failed"):
             async with gate.permit(PAGE) as permit:
                 permit.sign("GET")
-
         assert gate.counters.opened == 0
 
 
@@ -135,6 +134,5 @@ async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> No
     transport = Sending({ROBOTS: Reply(200, b"Sitemap: https://site.test/map.xml")})
     async with opened(transport, signer=AwayForPages(), pacing=STRICT) as (gate, _):
         assert [entry async for entry in gate.sitemaps(PAGE)] == []
-
         assert gate.counters.opened == 0
         await visit(gate)

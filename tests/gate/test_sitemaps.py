@@ -95,7 +95,6 @@ class Endless(ScriptedTransport):
 async def test_indexes_that_lead_to_ever_more_indexes_end(limit: Any, fetched: int, problem: str):
     async with scripted_gate(Endless(), pacing=polite.PacingPolicy(min_delay=0)) as gate:
         _, files = await listed(gate, policy=SitemapPolicy(**limit))
-
     assert len(files) == fetched
     assert files[-1].problem == problem
 
@@ -289,7 +288,6 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
 async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, problem: str, reserved: bool):
     async with scripted_gate({FILE: reply}) as gate:
         file = await gate.tdm_file(f"{SITE}/any/page?x")
-
     assert file.problem == problem
     assert [(r.location, r.reserved, r.careful) for r in file.rules] == [("/", True, True)] * reserved
 
@@ -298,7 +296,6 @@ async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_noth
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /.well-known/\n")})
     async with scripted_gate(transport) as gate:
         file = await gate.tdm_file(SITE)
-
     assert (file.rules, file.problem) == ((), "disallowed by Disallow: /.well-known/ (line 2)")
     assert transport.asked == [ROBOTS]
 

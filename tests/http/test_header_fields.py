@@ -39,7 +39,6 @@ def test_a_field_is_found_in_each_form_and_case(headers: Any) -> None:
 
 def test_each_of_several_fields_is_returned() -> None:
     several = CIMultiDict([("ETag", '"a"'), ("Expires", "0"), ("etag", '"b"')])
-
     assert selected(several, WANTED) == [("etag", '"a"'), ("expires", "0"), ("etag", '"b"')]
     assert selected({"ETag": ['"a"', '"b"']}, WANTED) == [("etag", '"a"'), ("etag", '"b"')]
 
@@ -167,7 +166,6 @@ def test_a_licence_challenge_is_found_among_others(status: int, challenge: str) 
 
 def test_what_is_told_is_short_and_printable() -> None:
     found = demand(402, [("crawler-price", "USD\x1b[31m 1" + "0" * 10_000)])
-
     assert found.price is not None
     assert len(found.price) < 501
     assert found.price.isprintable()

@@ -45,7 +45,6 @@ async def test_the_smallest_pool_is_enough(name: str, clock: HastyClock, site: S
     async with opened(name, clock, adapter=smallest) as client:
         for n in range(4):
             assert (await client.get(site.url(f"/{n}", other=bool(n % 2)))).status == 200
-
     assert site.paced()
 
 

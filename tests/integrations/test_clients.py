@@ -36,7 +36,6 @@ streaming = pytest.mark.parametrize("client", STREAMING, indirect=True)
 async def test_each_request_of_many_waits_for_its_turn(client: Client, site: Site) -> None:
     urls = [site.url(f"/{n}", other=bool(n % 2)) for n in range(6)]
     answers = await asyncio.gather(*(client.get(url) for url in urls))
-
     assert [answer.text for answer in answers] == [f"page /{n}" for n in range(6)]
     assert site.paced()
 
@@ -56,7 +55,6 @@ async def test_each_hop_is_paced_and_checked(client: Client, site: Site) -> None
 @pytest.mark.parametrize("client", sorted({*STREAMING} - {"aiohttp"}), indirect=True)
 async def test_the_second_request_of_a_login_is_paced(client: Client, site: Site) -> None:
     response = await client.do(client.session.get, site.url("/digest"), auth=client.digest)
-
     assert response.text == "logged in"
     assert site.paths == ["/digest", "/digest"]
     assert site.paced()
@@ -67,13 +65,11 @@ async def test_failures_and_time_outs_end_their_turns(client: Client, site: Site
         with pytest.raises((client.failure, TimeoutError)):
             await client.get(site.url(path), **limits)
     assert (await client.get(site.url("/next"))).status == 200
-
     assert site.paced()
 
 
 async def test_a_429_delays_the_next_request_as_it_says(client: Client, site: Site) -> None:
     site.refusals = 1
-
     assert [(await client.get(site.url("/refuse"))).status for _ in range(2)] == [429, 200]
     assert site.gaps()[-1] >= 60
 

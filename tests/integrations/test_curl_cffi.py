@@ -45,7 +45,6 @@ def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, se
 )
 def test_methods_change_as_in_browsers(gate, session: Any, site: Site, status: int, after: str):
     response = request(gate, session, "POST", site.url(f"/hop?status={status}&to=/method"), data=b"x")
-
     assert response.text == f"{after} {'x' if after != 'GET' else ''}"
 
 
@@ -76,7 +75,6 @@ def test_a_body_may_be_received_in_pieces_and_left_early(gate, session, site):
 
 def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_params(gate, session, site):
     request(gate, session, "GET", site.url("/a/%2e%2e/b?d=%7e"), params={"e": "f g"}, impersonate="chrome")
-
     assert site.paths == ["/b?d=%7e&e=f+g"]
     assert site.paced()
 
@@ -101,7 +99,6 @@ def test_what_hides_requests_is_refused(gate, site: Site, of_session: bool, opti
     named = pytest.raises(polite.InvalidOption, match=f"the session's|{next(iter(option))}")
     with Session(**option if of_session else {}) as session, named:
         request(gate, session, "GET", site.url("/"), **{} if of_session else option)
-
     assert site.hits == []
 
 
@@ -121,7 +118,6 @@ async def test_a_request_arrives_once_although_its_connection_dies(name: str, cl
         for n in range(300):
             with suppress(RequestException):
                 await client.do(client.send, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
-
     assert dying.targets == [f"/{n}" for n in range(300)]
 
 

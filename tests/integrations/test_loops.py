@@ -82,7 +82,6 @@ async def test_a_body_that_is_not_read_gives_its_turn_back_when_it_is_released(s
     response = await session.get(site.url("/slow"))
     getattr(response, end)()
     await read(session, site.url("/next"))
-
     assert site.gaps() == [DELAY_S] * 2
 
 

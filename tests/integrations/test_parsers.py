@@ -84,7 +84,6 @@ BOTH = pytest.mark.parametrize("both", [protegos, robotparsers], ids=["protego",
 @pytest.mark.parametrize("agent", AGENTS)
 def test_answers_are_alike(both: Any, agent: str) -> None:
     original, ours = both(FILE)
-
     assert [fetches(ours, url, agent) for url in URLS] == [fetches(original, url, agent) for url in URLS]
     assert ours.crawl_delay(agent) == original.crawl_delay(agent)
     assert tuple(ours.request_rate(agent)) == tuple(original.request_rate(agent))
@@ -94,7 +93,6 @@ def test_answers_are_alike(both: Any, agent: str) -> None:
 def test_the_interface_is_that_of_the_original(both: Any) -> None:
     original, ours = both("")
     public = {name for name in dir(type(original)) if not name.startswith("_")}
-
     assert public <= set(dir(ours))
     # Not its private attributes.
     assert not hasattr(ours, "_total_line_seen")
@@ -133,7 +131,6 @@ LENIENT = {
 def test_leniencies_are_kept_and_can_be_left_out(both: Any, rule: str, url: str, same: bool) -> None:
     body = f"{ALL_AGENTS}{rule}\n"
     original, ours = both(body)
-
     assert fetches(ours, url) is fetches(original, url)
     assert (fetches(strict(both, body), url) is fetches(ours, url)) is same
     assert ours.robots.dialect is (PROTEGO if both is protegos else ROBOTPARSER)
@@ -190,13 +187,11 @@ FROM_URLLIB = {
 )
 def test_what_differs_differs_as_documented(both: Any, row: tuple[str, str, str, bool]) -> None:
     body, url, agent, before = row
-
     assert [fetches(each, url, agent) for each in both(body)] == [before, not before]
 
 
 def test_what_is_no_url_is_denied_where_protego_raises() -> None:
     original, ours = protegos("User-agent: *\nDisallow: /\n")
-
     with pytest.raises(ValueError, match="IPv6"):
         original.can_fetch("http://[::1", "x")
     for parser in (ours, robotparsers("User-agent: *\nDisallow:")[1]):
@@ -262,7 +257,6 @@ def test_reading_sets_the_time_and_flags_count_as_in_urllib(monkeypatch: pytest.
 
 def test_its_text_reads_as_the_same_file() -> None:
     _, ours = robotparsers(FILE)
-
     assert "\n\nUser-agent: *\nDisallow: /a\n" in str(ours)
     assert not str(ours).endswith("\n")
     assert str(robotparsers(str(ours))[1]) == str(ours)

@@ -86,7 +86,6 @@ async def test_a_request_with_middlewares_of_its_own_is_not_sent(site: Site) -> 
     async with opened() as session:
         with pytest.raises(polite.PermitMisused, match="middlewares of its own"):
             await read(session, site.url("/"), middlewares=[])
-
     assert site.hits == []
 
 

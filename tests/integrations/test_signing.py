@@ -56,7 +56,6 @@ def hop(site: Site) -> str:
 async def test_each_hop_is_signed_for_its_server(name: str, signer, clock, site):
     async with opened(name, clock, signer=signer) as client:
         assert (await client.get(hop(site))).text == "page /end"
-
     assert verified_paths(site, signer) == ["/robots.txt", "/hop/1", "/robots.txt", "/end"]
 
 
@@ -69,7 +68,6 @@ class OnlyTheFirst:
 async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(name: str, clock, site):
     async with opened(name, clock, signer=OnlyTheFirst()) as client:
         await client.get(hop(site))
-
     assert [hit.raw[:6] for hit in site.hits if "Signature" in hit.headers] == ["/hop/1"]
 
 

@@ -58,9 +58,7 @@ async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: A
 @pytest.mark.parametrize("slip", ["redis:/{}h/0", "redis:{}h/0", "mongodb://{}h/0", "redis://{}h:x/0"])
 async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(slip: str, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
     message = await both_refusals(polite.InvalidOption, slip.format(LOGIN))
-
     assert message.startswith("store: ")
     assert "an example is redis://host:6379/0" in message
     assert list(tmp_path.iterdir()) == []
@@ -92,7 +90,6 @@ async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: Valke
 @pytest.mark.parametrize("store", [None, "crawl.sqlite"])
 async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store: str | None) -> None:
     message = await both_refusals(polite.InvalidOption, store, **option)
-
     assert message.endswith('needs a shared store, such as store="redis://example.com/0"')
 
 

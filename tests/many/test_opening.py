@@ -77,7 +77,6 @@ async def answering(reply: bytes | None) -> asyncio.Server:
 )
 async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, message: str) -> None:
     server = await answering(reply)
-
     async with server:
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
@@ -125,9 +124,7 @@ async def test_a_server_without_append_only_file_is_warned_of(start_valkey, capl
 async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable[..., ValkeyServer]) -> None:
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
-
     message = await refusal(replica.url)
-
     assert "read-only replica" in message
     assert f"(127.0.0.1:{master.port})" in message
 

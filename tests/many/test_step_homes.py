@@ -70,9 +70,7 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, 
 
 def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one: Process, other: Process):
     fence = take(one).fence
-
     leave(other, fence=fence + 5, rest=SECOND)
-
     assert owner_of(crawl) is None
     assert take(one).fence >= 1
     assert not crawl.client.exists(crawl.key("held:other"))
@@ -150,9 +148,7 @@ def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, 
 
 def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Process, other: Process) -> None:
     fence = take(one).fence
-
     assert other.step(mine=[Mine("a.example", fence + 1)]).gone == []
-
     assert owner_of(crawl) == "other"
     assert one.step(mine=[Mine("a.example", fence)]).gone == ["a.example"]
 
@@ -160,7 +156,6 @@ def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Pro
 @pytest.mark.parametrize("older", [0, 1])
 def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one: Process, other: Process):
     fence = take(other).fence
-
     assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
     assert owner_of(crawl) == "other"
 
@@ -196,7 +191,6 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, ot
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(crawl, one):
     take(one)
     crawl.another_server()
-
     assert one.take("a.example") is None
     crawl.age(LEASE)
     assert one.take("a.example") is not None

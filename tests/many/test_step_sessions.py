@@ -15,9 +15,7 @@ A, B = f"{HOST}/a", f"{HOST}/b"
 def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.client.flushall()
-
     reply = one.step(puts=[put(A)], check=False)
-
     assert reply.err == "emptied"
     assert crawl.client.dbsize() == 0
 
@@ -165,7 +163,6 @@ def out(process: Process, url: str) -> Out:
 def test_a_session_whose_end_has_passed_is_renewed_if_nobody_ended_it(crawl: Crawl) -> None:
     one = holder(crawl, A)
     crawl.expire(one)
-
     assert not one.step().lost
     assert crawl.process("other").step(room=9).picked == []
 
@@ -276,9 +273,7 @@ def test_the_end_of_a_session_leaves_none_of_its_keys(crawl: Crawl) -> None:
 def test_goodbye_with_all_homes_left_ends_the_session_at_once(crawl: Crawl) -> None:
     one, other = holder(crawl, A, name="one"), crawl.process("other")
     other.step()
-
     one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)], bye=True)
-
     assert other.step().live == 1
     assert other.pick() == {HOST: ["/a"]}
 

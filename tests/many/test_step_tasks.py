@@ -22,7 +22,6 @@ def lookup(url: str, *, again: bool = False) -> Lookup:
 
 def test_tasks_are_picked_in_the_order_of_puts(one: Process, other: Process) -> None:
     numbers = one.put(B, A, C).puts
-
     assert numbers == [1, 2, 3]
     assert other.pick() == {HOST: ["/b", "/a", "/c"]}
 
@@ -56,9 +55,7 @@ def test_a_task_that_ended_is_counted_by_its_end_and_put_or_requeued_again(end: 
 def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
     one.put(A, B)
     one.step(ended=[ended(A)])
-
     asked = [lookup(url, again=again) for url in (A, B, C) for again in (False, True)]
-
     assert one.step(met=asked).met == [True, False, True, True, False, False]
 
 
@@ -106,9 +103,7 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
 def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl, one: Process):
     crawl.keyed = True
     keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15 + 1, "o": 1e15}
-
     one.step(puts=[put(f"{HOST}/{path}", key=key) for path, key in keys.items()])
-
     assert one.pick() == {HOST: ["/b", "/m", "/z", "/a", "/o", "/n"]}
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
 
@@ -116,9 +111,7 @@ def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(cr
 def test_what_a_process_puts_again_after_its_frontier_has_keys_still(crawl: Crawl) -> None:
     crawl.keyed = True
     closed, one = crawl.process("closed", gate_alone=True), crawl.process("one")
-
     closed.put(A, key=1.0)
-
     assert one.pick() == {HOST: ["/a"]}
 
 
@@ -141,9 +134,7 @@ def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(craw
 def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) -> None:
     one = crawl.process("one", max_done=3)
     one.put(*(f"{HOST}/{number}" for number in range(10)))
-
     one.step(ended=[ended(f"{HOST}/{number}") for number in range(9)])
-
     assert crawl.client.scard(crawl.key(f"d:{HOST}")) == 3
 
 
@@ -159,7 +150,6 @@ def loose(number: int) -> PutEntry:
 def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(one: Process, other: Process) -> None:
     one.step(puts=[loose(1)])
     other.step(ended=[Ended("a.example", HOST, "*1", "done")])
-
     assert one.step(puts=[loose(1)]).puts == [None]
     assert one.step().waiting == 0
 
@@ -189,13 +179,11 @@ def many_origins(count: int) -> list[str]:
 def test_homes_are_picked_in_the_order_of_waiting(one: Process) -> None:
     for name in ("c", "a", "b"):
         one.put(f"https://{name}.example/")
-
     assert [taken.home for taken, _ in one.step(room=2).picked] == ["c.example", "a.example"]
 
 
 def test_a_pick_is_bounded_by_room_and_by_50(one: Process) -> None:
     one.put(*(f"https://{number}.example/" for number in range(60)))
-
     assert len(one.step(room=3).picked) == 3
     reply = one.step(room=100)
     assert (len(reply.picked), reply.inline) == (50, 7)
@@ -204,7 +192,6 @@ def test_a_pick_is_bounded_by_room_and_by_50(one: Process) -> None:
 def test_each_session_picks_its_share_and_the_last_ones_are_not_left(one: Process, other: Process) -> None:
     other.step()
     one.put(*(f"https://{number}.example/" for number in range(7)))
-
     assert [len(one.step(room=9).picked), len(other.step(room=9).picked)] == [4, 3]
     reply = other.step(room=9)
     assert (reply.fair, reply.inline, reply.starving) == (4, 0, False)
@@ -293,8 +280,6 @@ def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(crawl
 def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl, one: Process) -> None:
     one.put(*(f"https://{number}.example/" for number in range(150)), ready_in=SECOND)
     crawl.age(SECOND)
-
     replies = [one.step() for _ in range(3)]
-
     assert [reply.inline for reply in replies] == [75, 150, 150]
     assert [reply.next_in for reply in replies] == [0, None, None]

@@ -211,7 +211,6 @@ def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: C
 )
 def test_wrong_usage_is_named(valkey, polite, arguments: list[str], wrong: str):
     message = polite(*(valkey.url if each == "URL" else each for each in arguments))
-
     assert message.startswith("2 polite: ")
     assert wrong in message
     assert "hunter2" not in message

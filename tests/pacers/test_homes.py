@@ -27,7 +27,6 @@ class Book:
 
 def test_an_origin_is_at_home_at_its_registrable_domain_or_its_host_without_one() -> None:
     names = HomeNames("domain", domain_of=domain_of)
-
     assert names.of_scope(SITE) == names.of_scope(ScopeName("domain", "site.test")) == "site.test"
     assert names.of_scope(Origin.of("https://[::1]/")) == "[::1]"
 
@@ -45,7 +44,6 @@ def test_all_urls_of_an_origin_have_the_home_that_a_function_names() -> None:
 
 def test_with_addresses_tasks_are_at_home_at_the_first_and_turns_need_the_host_too() -> None:
     names = HomeNames("address", addresses=Book())
-
     assert names.of_tasks(SITE) == names.of_scope(ScopeName("address", "192.0.2.1")) == "address 192.0.2.1"
     assert names.of_scope(SITE) == "www.site.test"
     assert names.of_tasks(Origin.of("https://other.test")) == "address unknown"
@@ -63,7 +61,6 @@ def test_homes_that_cannot_be_named_are_refused() -> None:
 
 def test_opening_hours_and_divided_scopes_have_no_home() -> None:
     names = HomeNames(divided=lambda scope: scope == ScopeName("crawl", ""))
-
     assert names.of_scope(OpeningHours(SITE)) is None
     assert names.of_scope(ScopeName("crawl", "")) is None
     assert names.of_scope(ScopeName("customer", "acme")) == "customer acme"

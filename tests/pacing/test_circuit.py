@@ -48,7 +48,6 @@ def test_it_opens_after_so_many_failures_in_a_row_which_a_response_ends() -> Non
 
 def test_the_probe_closes_it_or_opens_it_for_twice_as_long_up_to_the_limit() -> None:
     rows = opened()
-
     assert [rows.failed(A, at - 1.0, at, POLICY) for at in (61.0, 182.0, 400.0)] == [120.0, 200.0, 200.0]
     assert rows.responded(A, 601.0)
     assert not rows.is_open(A)

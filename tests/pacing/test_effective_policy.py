@@ -133,6 +133,5 @@ def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -
     policies = EffectivePolicies(
         PacingPolicy(min_delay=2).override(HOSTS[0], min_delay=40).override(HOSTS[1], jitter=0.5)
     )
-
     assert policies.longest_delay_s(0.0) == 60.0
     assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0

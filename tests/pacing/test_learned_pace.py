@@ -40,7 +40,6 @@ REACH = {
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_crawl_of_two_hours_gets_most_of_what_a_host_gives(host: str) -> None:
     pages, refused = reached(host, 2, PacingPolicy())
-
     least, most = REACH.get(host, (92, 1))
     assert round(pages) >= least
     assert refused <= most
@@ -144,7 +143,6 @@ def test_a_slow_limit_that_is_lifted_is_forgotten_within_hours(limit: Host, hour
     crawl = Crawl(min_delay=1.0)
     crawl.of(limit, 6 * 3_600, 429)
     crawl.of(Bucket(1e9, 1e9), (6 + hours) * 3_600, 429)
-
     assert (crawl.pause.seconds, crawl.memory) == (1.0, b"")
 
 
@@ -203,7 +201,6 @@ def test_what_one_response_asks_for_is_not_the_limit() -> None:
 
 def test_who_is_refused_once_keeps_the_delay_and_is_forgotten_after_an_hour() -> None:
     crawl = Crawl()
-
     assert [crawl.get(status) for status in (200, 429, 200)] == [2.0, 10.0, 2.0]
     assert crawl.memory
     assert {crawl.get(200) for _ in range(1_800)} == {2.0}
@@ -226,7 +223,6 @@ def test_what_was_sent_before_the_refusal_was_known_is_no_news() -> None:
 
 def test_retry_after_is_a_floor_and_not_the_whole_truth() -> None:
     crawl = Crawl()
-
     assert [crawl.get(429, after_s=3.0) for _ in range(4)] == [3.0, 10.0, 20.0, 40.0]
     assert crawl.get(429, after_s=300.0) == 300.0
 
@@ -251,7 +247,6 @@ def test_a_wall_clock_that_is_set_back_or_ahead_neither_speeds_up_nor_stops_it()
 async def test_without_learning_only_refusals_in_a_row_are_counted() -> None:
     async with opened(pacing=PacingPolicy(learn=False)) as (gate, _):
         times = [await visit(gate, status=status) for status in (429, 429, 200, 429, 200, 200)]
-
     assert [round(gap) // 10 for gap in gaps(times)] == [1, 2, 0, 1, 0]
 
 
@@ -279,7 +274,6 @@ def test_what_is_remembered_is_small_and_bounded(monkeypatch: pytest.MonkeyPatch
 def test_a_memory_that_was_damaged_is_not_used(damaged: bytes) -> None:
     memories = Memories()
     memories.restore(ORIGIN, damaged)
-
     assert memories.of(ORIGIN) == b""
 
 

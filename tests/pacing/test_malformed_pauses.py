@@ -64,7 +64,6 @@ def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
 )
 def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, least_s: float) -> None:
     pause = rest(answer)
-
     assert (type(pause), pause.seconds, pause.strike) == (Pause, least_s, False)
     assert "the throttle" in pause.because
 
@@ -80,9 +79,7 @@ def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, leas
 )
 def test_no_throttle_is_quicker_than_the_policy(throttle, outcome, pace, least_s, strike):
     policies = EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), throttle)
-
     pause = policies.of(ORIGIN).rest(outcome, ThrottleContext(pace, 0, 0.0))
-
     assert pause.seconds >= least_s
     assert pause.strike is strike
     assert "is shorter" in pause.because

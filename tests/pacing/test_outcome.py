@@ -48,7 +48,6 @@ words = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(words, max_size=12).map(" ".join), st.lists(words).map("".join)))
 def test_no_value_raises_or_hurries(value: str) -> None:
     seconds = retry_after_s(value, THEN)
-
     assert seconds is None or seconds >= 0
 
 
@@ -80,7 +79,6 @@ KINDS: list[Callable[[dict[str, str]], Any]] = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_retry_after_is_found_in_any_spelling(kind: Callable[[dict[str, str]], Any], name: str) -> None:
     headers = kind({"Content-Type": "text/html", name: "120", "X-Other": "1"})
-
     assert reported(429, headers, lambda: 0.0).retry_after_s == 120.0
 
 

@@ -22,7 +22,6 @@ def gaps(limit: str = "", policy: str = "") -> list[float]:
 
 def test_both_fields_are_lists_of_named_items() -> None:
     found = said('"d";r=50;t=30', '"d";q=100;w=60, day;q=5000;w=86400;qu="requests"')
-
     assert found == RateLimits(
         (Quota("d", 100, 60, of_requests=True), Quota("day", 5000, 86400, of_requests=True)),
         (Remainder("d", 50, 30),),
@@ -56,7 +55,6 @@ def test_a_window_is_divided_by_its_quota_and_the_time_left_by_what_is_left() ->
 
 def test_octets_are_no_requests() -> None:
     policy = '"d";q=1000000;w=60;qu="content-bytes"'
-
     assert gaps('"d";r=5000;t=60', policy) == []
     found = said('"d";r=0;t=60', policy)
     assert found.wait_s == 61.0
@@ -76,7 +74,6 @@ def test_octets_are_no_requests() -> None:
 )
 def test_a_spent_quota_waits_for_its_reset(limit: str, policy: str, wait_s: float | None) -> None:
     found = said(limit, policy)
-
     assert found.wait_s == wait_s
 
 
@@ -122,7 +119,6 @@ def slowest(known: KnownQuotas, now: float) -> float | None:
 
 def test_a_policy_holds_for_an_hour_or_its_window() -> None:
     short, long = learned((0.0, "", '"d";q=1;w=5')), learned((0.0, "", '"d";q=10;w=7200'))
-
     assert [slowest(short, now) for now in (0.0, 3_599.0, 3_600.0)] == [5.0, 5.0, None]
     assert [slowest(long, now) for now in (7_199.0, 7_200.0)] == [1_200.0, None]
     assert not short.by_origin

@@ -117,7 +117,6 @@ def test_t3_a_request_rate_counts_within_its_window_only() -> None:
 )
 def test_a_slow_server_is_left_alone_for_longer_within_limits(elapsed_s, seconds):
     pause = Latency(5.0, least=1.0, most=10.0).rest(Outcome(200, elapsed_s=elapsed_s), NOTHING)
-
     assert (None if pause is None else pause.seconds) == seconds
     policy = DelayThrottle(latency_factor=4.0)
     assert (policy.rest(Outcome(200, elapsed_s=2.0), NOTHING).seconds, policy.timed) == (8.0, True)
@@ -125,7 +124,6 @@ def test_a_slow_server_is_left_alone_for_longer_within_limits(elapsed_s, seconds
 
 def test_a_composition_takes_the_longest_and_every_strike() -> None:
     throttle = Longest(MinDelay(1.0), CrawlDelay(60.0), RetryAfter(600.0), BackOff(10.0))
-
     assert throttle.rest(Outcome(200), NOTHING) == Pause(1.0, "min_delay 1 s")
     assert throttle.rest(Outcome(200), asking(crawl_delay=7.0)) == Pause(7.0, "Crawl-delay 7 s")
     refused = throttle.rest(Outcome(429, retry_after_s=2.0), asking(crawl_delay=7.0))

@@ -21,7 +21,6 @@ HEAVY = ("aiohttp", "aiodns", "yarl", "rich", "sqlite3")
 
 def test_all_names_what_the_package_imports_and_nothing_else() -> None:
     imports = [node for node in ast.parse(INIT.read_text()).body if isinstance(node, ast.ImportFrom)]
-
     assert sorted(polite.__all__) == sorted(
         alias.asname or alias.name for node in imports for alias in node.names
     )
@@ -29,7 +28,6 @@ def test_all_names_what_the_package_imports_and_nothing_else() -> None:
 
 def test_the_form_of_the_package_is_that_of_what_is_compiled() -> None:
     built = [path for path in INIT.parent.rglob("turnstile.*") if path.suffix in (".so", ".pyd")]
-
     assert polite.__compiled__ is bool(built)
 
 
@@ -38,7 +36,6 @@ def test_importing_loads_no_http_client(statement: str) -> None:
     program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     # A process that measures coverage imports things of its own.
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-
     assert run_python(program, check=True, env=unmeasured).stdout == "\n"
 
 

@@ -53,7 +53,6 @@ def test_nothing_in_a_file_or_path_is_an_error(body: bytes, dialect: Dialect, ag
 def test_bytes_and_str_decide_alike(body: str, dialect: Dialect, agent: str, path: str):
     as_bytes = parse(body.encode("utf-8", "surrogatepass"), dialect)
     as_str = parse(body, dialect)
-
     assert as_str.decide(agent, path) == as_bytes.decide(agent, path)
     assert as_str.groups == as_bytes.groups
     assert as_str.sitemaps == as_bytes.sitemaps
@@ -160,9 +159,7 @@ def file_of(rules: list[tuple[bool, str]]) -> str:
 def test_a_slow_and_obvious_matcher_gives_the_same_answer(rules, path, read):
     dialect, equal = read
     rules = [(allows, rule.strip(" ")) for allows, rule in rules]
-
     bound = parse(file_of(rules), dialect).rules_for("ExampleBot")
-
     expected = reference(rules, path, equal)
     assert bound.allows(path) is bound.decide(path).allowed is expected
 
@@ -185,9 +182,7 @@ crowd = st.lists(
 )
 def test_in_a_crowd_of_rules_the_same_one_wins(allowing: list[bool], paths_: list[str], asked: list[str]):
     rules = list(zip(allowing, paths_, strict=False))
-
     bound = parse(file_of(rules)).rules_for("ExampleBot")
-
     for path in (f"/{each}" for each in asked):
         expected = reference(rules, path, UNRESERVED)
         assert bound.allows(path) is bound.decide(path).allowed is expected

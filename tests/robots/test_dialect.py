@@ -11,7 +11,6 @@ from polite.robots.parse import parse
 
 def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():
     line = "disallow: /" + "a" * 20_000
-
     assert not parse(f"user-agent: *\n{line}", GOOGLE).decide("x", "/" + "a" * 16_652)
     assert parse(f"user-agent: *\n{line}", GOOGLE).decide("x", "/" + "a" * 16_651)
     assert not parse("user-agent: *\ndisallow: /a\0b", GOOGLE).decide("x", "/ac")
@@ -21,9 +20,7 @@ def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():
 @pytest.mark.parametrize("page", ["/a/index.html", "/a/index.htm", "/a/index.htmx"])
 def test_google_takes_an_allowed_index_page_for_its_folder(page: str):
     body = f"user-agent: *\ndisallow: /\nallow: {page}"
-
     decision = parse(body, GOOGLE).decide("x", "/a/")
-
     assert decision.rule.pattern == page
     assert not parse(body, GOOGLE).decide("x", "/a/b")
     assert not parse(body, RFC9309).decide("x", "/a/")
@@ -34,7 +31,6 @@ def test_google_takes_an_allowed_index_page_for_its_folder(page: str):
 )
 def test_google_decodes_nothing_and_takes_a_url_as_it_is(rule: str, path: str):
     body = f"user-agent: *\ndisallow: {rule}"
-
     assert parse(body, GOOGLE).decide("x", path)
     assert not parse(body, RFC9309).decide("x", path)
 

@@ -38,7 +38,6 @@ def test_each_line_has_its_number_field_name_and_value():
 )
 def test_a_field_that_starts_with_disallow_or_user_agent_is_that_field(row: str, field: Field, value: str):
     text = row.encode().decode("latin-1")
-
     assert fields_of(RFC9309).read(text) == (field, value)
     assert fields_of(CLASSIC).read(text)[0] in {Field.UNKNOWN, Field.NONE}
     if field in {Field.DISALLOW, Field.USER_AGENT}:
@@ -137,9 +136,7 @@ def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_m
 @wide
 def test_of_a_large_file_the_octets_that_count_are_bounded_before_and_after(encoding: str):
     rules = "".join(f"Disallow: /漢字漢字{number}\n" for number in range(60_000))
-
     kept, cut = readable_body(marked(f"User-agent: *\n{rules}", encoding), RFC9309)
-
     assert cut
     assert 150_000 < len(kept) <= RFC9309.max_bytes
 
@@ -152,7 +149,6 @@ def test_of_a_large_file_the_octets_that_count_are_bounded_before_and_after(enco
 )
 def test_a_text_says_the_same_in_every_encoding(encoding: str, text: str):
     text = f"user-agent: *\n{text}"
-
     assert parse(marked(text, encoding)).groups == parse(text).groups
 
 
@@ -206,7 +202,6 @@ Host: example.com
 )  # fmt: skip
 def test_what_counts_is_kept_and_tidied(body: bytes, dialect: Dialect, text: str):
     robots = parse(body, dialect)
-
     assert robots.to_text() == text
     for agent, path in (("a", "/x"), ("b", "/x"), ("x", "/%FF%C3%BC")):
         assert again(robots).decide(agent, path).allowed is robots.decide(agent, path).allowed

@@ -227,7 +227,6 @@ async def test_the_status_page_and_metrics_are_on_the_same_port():
 
 async def test_the_document_is_valid_and_the_file_of_the_reference_has_it():
     OpenAPIV31SpecValidator(openapi()).validate()
-
     # polite.serve makes it: python -c "import json, polite.serve; print(json.dumps(polite.serve.openapi(), indent=1))"
     assert json.loads(DOCUMENT.read_text()) == openapi()
 

@@ -44,9 +44,7 @@ def test_a_signature_is_that_of_the_vector(vector: Vector, rfc_key: SigningKey) 
 
 def test_a_key_its_thumbprint_and_its_signature_are_those_of_rfc_8037(tmp_path) -> None:
     (tmp_path / "key.jwk").write_text(json.dumps(vectors.RFC8037_JWK))
-
     key = SigningKey.read(tmp_path / "key.jwk")
-
     assert key.thumbprint == vectors.RFC8037_THUMBPRINT
     assert key.sign(vectors.RFC8037_SIGNED) == urlsafe_b64decode(vectors.RFC8037_SIGNATURE + "==")
 
@@ -159,7 +157,6 @@ def jwk(**members: Any) -> bytes:
 )
 def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
     key = read(tmp_path, content)
-
     assert key.thumbprint == vectors.THUMBPRINT
     assert key.is_an_example
 
@@ -188,7 +185,6 @@ def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
 def test_what_is_no_such_key_is_refused_by_name(tmp_path: Path, content: bytes, why: str) -> None:
     with pytest.raises(polite.InvalidOption) as caught:
         read(tmp_path, content)
-
     assert why in str(caught.value)
     assert str(tmp_path / "key") in str(caught.value)
 
@@ -197,7 +193,6 @@ def test_what_is_no_such_key_is_refused_by_name(tmp_path: Path, content: bytes, 
 def test_no_error_shows_a_part_of_the_key(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(polite.InvalidOption) as caught:
         read(tmp_path, content)
-
     shown = "".join(traceback.format_exception(caught.value))
     assert vectors.SEED[:8] not in shown
     assert "MC4CAQ" not in shown
@@ -216,9 +211,7 @@ def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> Non
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
 def test_a_key_that_others_can_read_is_warned_of(mode: int, warned: bool, key_file, caplog):
     key_file.chmod(mode)
-
     SigningKey.read(key_file)
-
     assert ("key.pem' can be read by other users" in caplog.text) is warned
     assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
 
@@ -242,7 +235,6 @@ def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> No
 
 def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-
     for use in (SigningKey.read, SigningKey.make):
         with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[sign\]'"):
             use(tmp_path / "key.pem")
@@ -250,7 +242,6 @@ def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: py
 
 def test_copies_of_settings_have_the_same_key_and_signer_and_no_key_is_pickled(key: SigningKey) -> None:
     signer = polite.WebBotAuth(key, "https://bot.test")
-
     assert copy.copy(key) is copy.deepcopy(key) is key
     assert copy.deepcopy({"signer": signer})["signer"] is signer
     with pytest.raises(TypeError, match="not pickled"):

@@ -70,16 +70,13 @@ def test_more_components_narrow_it(key: SigningKey, component: str, other: dict[
 
 def test_a_nonce_is_new_each_time(key: SigningKey) -> None:
     signer = WebBotAuth(key, AGENT, nonce=True)
-
     nonces = {signed(signer, "https://example.com/").nonce for _ in range(3)}
-
     assert len(nonces) == 3
     assert all(nonce is not None and len(nonce) == 88 for nonce in nonces)
 
 
 def test_only_https_is_signed_by_default(key: SigningKey) -> None:
     plain = polite.Target.of("http://example.com/")
-
     assert WebBotAuth(key, AGENT).sign("GET", plain, NOW) == {}
     assert WebBotAuth(key, AGENT, plain_http=True).sign("GET", plain, NOW)
     for signer in (WebBotAuth(key, AGENT), WebBotAuth(key, AGENT, plain_http=True)):
@@ -97,7 +94,6 @@ def test_only_https_is_signed_by_default(key: SigningKey) -> None:
 )
 def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key: SigningKey, given: str, sent: str) -> None:
     signer = WebBotAuth(key, given)
-
     assert signer.signature_agent == sent
     assert signed(signer, "https://example.com/").agent == sent
 
@@ -120,8 +116,6 @@ def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key: SigningKey, give
 )
 def test_an_option_that_cannot_be_is_refused_by_name(key: SigningKey, options: dict[str, Any]) -> None:
     [option] = options
-
     with pytest.raises(polite.InvalidOption, match=rf"^WebBotAuth: {option}\b") as caught:
         WebBotAuth(**{"key": key, "signature_agent": AGENT, **options})
-
     assert "secret" not in str(caught.value)

@@ -54,7 +54,6 @@ def with_unusual_fields(kind: Any) -> Any:
 @pytest.mark.parametrize("snapshot", [GOOD, BOTH])
 def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -> None:
     snapshot = replace(snapshot, access=access)
-
     assert as_row_and_back(snapshot) == snapshot
     assert decode(encode(snapshot)) == decode(memoryview(encode(snapshot))) == snapshot
     assert len(encode(snapshot)) < 9_000
@@ -114,7 +113,6 @@ def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
 def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
     row = list(codec.row(NAME, GOOD))
     row[codec.COLUMNS.index(column)] = value
-
     with pytest.raises(codec.Unreadable, match=r"example\.com"):
         codec.snapshot(row)
 
@@ -122,7 +120,6 @@ def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
 def test_fields_that_a_newer_polite_adds_are_skipped() -> None:
     row = list(codec.row(NAME, BOTH))
     row[codec.COLUMNS.index("more")] = '{"colour": "green"}'
-
     assert codec.snapshot(row) == BOTH
 
 

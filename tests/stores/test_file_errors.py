@@ -346,8 +346,6 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
 @pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_nothing_acknowledged_is_lost():
     command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
-
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)
-
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.search(r"(\d+) acknowledged, none lost, integrity check ok", done.stdout)[1]) > 100

@@ -124,5 +124,4 @@ async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
     with pytest.raises(polite.PoliteError, match="cannot be opened"):
         async with run(path.parent):
             pass
-
     assert not [each for each in threading.enumerate() if str(path.parent) in each.name]

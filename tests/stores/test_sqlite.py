@@ -229,7 +229,6 @@ def test_a_name_that_is_none_of_a_file_is_refused(path):
 @pytest.mark.parametrize("option", [{"max_bytes": 1000}, {"busy_timeout": -1.0}, {"on_failure": "ignore"}])
 def test_an_option_outside_its_limits_is_refused(option):
     (name,) = option
-
     with pytest.raises(InvalidOption, match=f"SqliteStore: {name} must be"):
         SqliteStore("x", **option)
 

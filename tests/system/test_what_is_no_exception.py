@@ -60,7 +60,6 @@ async def test_each_request_for_the_rules_gets_the_error(first: int, options: di
     async with opened(first, **options) as (gate, _), asyncio.timeout(1_000):
         asking = gate.check(SITE), gate.explain(SITE), gate.permit(SITE).__aenter__()
         ended = await asyncio.gather(*asking, return_exceptions=True)
-
     assert [type(each) for each in ended] == [Abort] * 3
 
 

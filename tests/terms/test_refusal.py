@@ -39,7 +39,6 @@ def test_each_response_has_its_verdict_in_each_form_of_headers_and_body(name: st
 
 def test_there_are_enough_of_both():
     refusals = [name for name, response in RESPONSES.items() if response["is"] != "none"]
-
     assert len(refusals) >= 12
     assert len(RESPONSES) - len(refusals) >= 25
 

@@ -54,7 +54,6 @@ async def _sleep_thrice(clock: ManualClock) -> list[float]:
 @pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
 async def test_time_passes_by_finite_amounts_and_forwards(seconds: float) -> None:
     clock = ManualClock()
-
     with pytest.raises(ValueError, match="seconds must be"):
         clock.advance(seconds)
     with pytest.raises(ValueError, match="seconds must be"):

@@ -106,7 +106,6 @@ def test_a_public_address_inside_another_is_permitted_with_private_ones(kind: st
 )
 def test_a_denied_network_wins_in_every_spelling(address: str) -> None:
     policy = FetchPolicy(allow_private=True, allowed_networks=["0.0.0.0/0"], denied_networks=["1.1.1.0/24"])
-
     assert not permitted(ip_address(address), policy)
 
 
@@ -213,10 +212,8 @@ async def test_a_refusal_or_absence_of_the_proxy_is_not_a_response_of_the_site(s
 
 async def test_nothing_goes_past_a_proxy_over_ftp() -> None:
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:9")
-
     async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
         decision = await gate.check("ftp://127.0.0.1:9/")
-
     assert decision.cause is Reason.SCHEME_UNKNOWN
 
 

@@ -87,7 +87,6 @@ async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
 async def test_the_first_octets_count(size: int, end: BodyEnd) -> None:
     async with lying(ftp(data=b"x" * size)) as server:
         reply = await asked(server.url())
-
     assert reply == Reply(200, b"x" * min(size, 1_000), end)
 
 
@@ -97,7 +96,6 @@ async def test_the_first_octets_count(size: int, end: BodyEnd) -> None:
 async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
     async with lying(ftp()) as server:
         failed = await asked(server.url(path))
-
     assert isinstance(failed, Failed)
     assert failed.reason is Reason.REDIRECT_UNSAFE
     assert server.hits == 0
@@ -121,7 +119,6 @@ async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
 async def test_what_a_server_refuses_has_its_reason_and_code(says, reason, status):
     async with lying(ftp(says)) as server:
         failed = await asked(server.url())
-
     assert isinstance(failed, Failed)
     assert (failed.reason, failed.status) == (reason, status)
 

@@ -59,7 +59,6 @@ def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
 def test_an_invalid_url_is_refused_with_the_reason_and_the_position(url, reason, position):
     with pytest.raises(InvalidURL, match=reason) as caught:
         parse_url(url)
-
     assert caught.value.position == position
 
 
@@ -67,7 +66,6 @@ def test_an_invalid_url_is_refused_with_the_reason_and_the_position(url, reason,
 def test_a_url_beyond_the_limit_is_refused_at_once(size):
     with pytest.raises(InvalidURL, match=f"MAX_URL = {MAX_URL}") as caught:
         parse_url("http://example.com/".ljust(size, "é"))
-
     assert caught.value.position == MAX_URL
 
 
@@ -85,7 +83,6 @@ def test_anything_but_a_str_is_a_type_error_that_names_the_type(value):
 def test_a_refusal_shows_no_credential():
     with pytest.raises(InvalidURL) as caught:
         parse_url("http://user:secret@exa mple.com/")
-
     assert "secret" not in f"{caught.value!r} {caught.value.reason}"
 
 
@@ -115,7 +112,6 @@ def test_no_repetition_takes_longer_than_its_length(piece):
 def test_a_host_and_port_without_a_scheme_have_a_hint_and_other_texts_have_none(url, meant):
     with pytest.raises(InvalidURL) as caught:
         parse_url(url)
-
     assert ("did you mean" in str(caught.value)) is (meant is not None)
     assert meant is None or f"; did you mean {meant}? (at" in str(caught.value)
 

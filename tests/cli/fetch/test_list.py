@@ -48,7 +48,6 @@ def test_a_record_has_the_line_as_it_was_given(site, listed):
 )
 def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site):
     assert site.run(line) == 2
-
     (record,) = records_of(site)
     assert (record["input"], record["outcome"]) == (given, "invalid")
     assert "input_at" not in record
@@ -56,9 +55,7 @@ def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site
 
 def test_comments_and_blank_lines_are_no_urls(site, listed):
     text = f"# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
-
     site.run(*listed(text.encode()))
-
     assert site.paths == ["/a%20"]
 
 

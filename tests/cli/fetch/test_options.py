@@ -41,17 +41,13 @@ def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(
 @pytest.mark.parametrize(("rule", "delay_s"), [("cap", 300), ("obey", 400)])
 def test_a_long_crawl_delay_is_capped_or_obeyed(rule, delay_s, site):
     site.pages["/robots.txt"] = [{"text": "User-agent: *\nCrawl-delay: 400\n"}]
-
     assert site.run("--long-delay", rule, "/a", "/b") == 0
-
     assert site.times[1] - site.times[0] == pytest.approx(delay_s, abs=1)
 
 
 def test_a_status_that_is_named_backs_the_origin_off(site):
     site.pages["/a"] = [{"status": 403}]
-
     assert site.run("--back-off-on", "403", "/a", "/b") == 0
-
     assert site.times[1] - site.times[0] >= 10
 
 
@@ -77,9 +73,7 @@ def seen(site):
 
 def test_fields_are_sent_with_pages_and_not_for_robots_txt(site, seen):
     site.keep("/a")
-
     site.run("--header", "Accept-Language: de", "--header", "accept:text/html", "/a")
-
     assert seen["/a"]["Accept-Language"] == "de"
     assert seen["/a"].getall("Accept") == ["text/html"]
     assert "Accept-Language" not in seen["/robots.txt"]
@@ -128,7 +122,6 @@ def test_credentials_follow_a_redirect_within_the_origin_only(site, seen):
 def test_what_cannot_be_sent_is_wrong_usage_and_no_message_shows_a_value(text, said, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["fetch", "--header", text, "http://a.test/"])
-
     err = capsys.readouterr().err
     assert (ended.value.code, said in err, "secret" in err) == (2, True, False)
 

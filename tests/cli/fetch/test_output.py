@@ -37,7 +37,6 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
     writer, file, urls, site, monkeypatch
 ):
     monkeypatch.setattr(writer, "_write", _full(file))
-
     assert site.run("--quiet", *urls) == 2
     assert site.err == f"polite: {file}: No space left on device\n"
     assert site.records == {}
@@ -49,7 +48,6 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
 )  # fmt: skip
 def test_a_run_that_keeps_no_bodies_says_so_once(arguments, output, said, site, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
     assert site.run(*arguments, "/a", "/b", output=output) == 0
     assert site.err.count("polite: bodies are not kept; --output DIR or --warc FILE keeps them\n") == said
     assert not arguments or arguments[0] != "--quiet" or site.err == ""
@@ -88,7 +86,6 @@ def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
 
 def test_a_folder_with_records_of_another_run_is_refused(site):
     site.run("/a")
-
     assert site.run("/b") == 2
     assert "records.jsonl already exists; choose another folder, or continue it with --resume" in site.err
     assert list(site.records) == ["/a"]
@@ -111,7 +108,6 @@ def test_a_folder_with_records_of_another_run_is_refused(site):
 )
 def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
     assert site.run(*arguments, "/a", output=False) == 2
     assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both use {arguments[1]}")
     assert list(tmp_path.iterdir()) == []
@@ -235,7 +231,6 @@ def _page(body, *fields):
 
 async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.replace", _full("x"))
-
     with pytest.raises(OSError, match="No space"):
         await Folder(tmp_path).keep(_page(b"x"))
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
@@ -257,8 +252,6 @@ def _run_log(out, *, recorded=None, log=None):
 )  # fmt: skip
 async def test_what_was_given_up_says_why_the_cause_first(because, code, detail):
     out = io.StringIO()
-
     _run_log(out)(Dropped(URL, because, 1))
-
     why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
     assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}

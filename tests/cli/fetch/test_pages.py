@@ -32,7 +32,6 @@ def test_each_url_has_one_record_and_its_body_in_the_folder(site):
 
 def test_robots_txt_comes_first_and_pages_follow_one_delay_apart(site):
     site.run("--delay", "3", "/a", "/b", "/c")
-
     (queued_at, first), *_ = site.asked
     assert first == "/robots.txt"
     assert [round(at - queued_at) for at in site.times] == [3, 6, 9]
@@ -41,7 +40,6 @@ def test_robots_txt_comes_first_and_pages_follow_one_delay_apart(site):
 
 def test_a_refused_url_is_recorded_with_its_line_and_not_requested(site):
     assert site.run("/no/diary", "/a") == 1
-
     url = f"{site.origin}/no/diary"
     why = {"outcome": "refused", "code": "RULE", "detail": "Disallow: /no", "line": 2}
     assert site.records["/no/diary"] == {"url": url, "input": url, **why}
@@ -50,7 +48,6 @@ def test_a_refused_url_is_recorded_with_its_line_and_not_requested(site):
 
 def test_an_invalid_url_does_not_affect_the_others(site):
     assert site.run("nonsense", "ftp://127.0.0.1/x", "a.test:18931", "/a") == 2
-
     assert site.records["nonsense"]["outcome"] == "invalid"
     assert site.records["ftp://127.0.0.1/x"]["detail"] == "only http and https pages are fetched"
     assert "did you mean http://a.test:18931?" in site.records["a.test:18931"]["detail"]
@@ -59,18 +56,14 @@ def test_an_invalid_url_does_not_affect_the_others(site):
 
 def test_an_origin_without_rules_is_given_up_after_its_tries(site):
     site.pages[ROBOTS] = [{"status": 500}]
-
     assert site.run("--tries", "2", "--max-outage", "0", "/a") == 3
-
     assert (site.records["/a"]["outcome"], site.records["/a"]["code"]) == ("given up", "ROBOTS_SERVER_ERROR")
     assert len(site.asked) == 2
 
 
 def test_a_busy_page_is_retried_after_retry_after(site):
     site.pages["/busy"] = [{"status": 503, "headers": {"Retry-After": "40"}}, {"text": "now"}]
-
     assert site.run("/busy") == 0
-
     assert site.times[1] - site.times[0] >= 40
     assert (site.records["/busy"]["tries"], site.records["/busy"]["status"]) == (2, 200)
 
@@ -124,9 +117,7 @@ def _restarting(site, down_s, after):
 def test_pages_of_a_site_that_restarts_are_fetched_and_have_all_their_tries(site):
     _restarting(site, 300, after="/a")
     site.pages["/b"] = [{"status": 408}, {"status": 408}, {"text": "now"}]
-
     assert site.run("/a", "/b") == 0
-
     assert site.paths == ["/a", "/b", "/b", "/b"]
     assert 300 <= site.took_s < 600
 
@@ -168,7 +159,6 @@ def test_a_redirect_takes_a_turn_of_its_own(site):
 
 def test_a_redirect_to_a_disallowed_or_known_url_is_not_followed(site):
     site.pages |= {"/old": [_redirect("/no")], "/a": [_redirect("/a")]}
-
     assert site.run("/old", "/a") == 1
     assert sorted(site.paths) == ["/a", "/old"]
     assert site.records["/no"]["outcome"] == "refused"
@@ -178,9 +168,7 @@ def test_a_redirect_to_a_disallowed_or_known_url_is_not_followed(site):
 def test_redirects_in_a_row_have_a_limit(limit, requests, site):
     for number in range(9):
         site.pages[f"/{number}"] = [_redirect(f"/{number + 1}", 307)]
-
     site.run("--max-redirects", limit, "/0")
-
     assert len(site.paths) == requests
     assert site.records[site.paths[-1]]["code"] == "PAGE_TOO_MANY_REDIRECTS"
 
@@ -192,9 +180,7 @@ def test_a_redirect_keeps_the_octets_that_the_server_sent(location, path, site):
     site.pages["/old"] = [
         raw(b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n")
     ]
-
     site.run("/old")
-
     assert site.records["/old"]["location"] == f"{site.origin}{path}"
 
 
@@ -212,9 +198,7 @@ def test_a_redirect_keeps_the_octets_that_the_server_sent(location, path, site):
 )  # fmt: skip
 def test_a_body_is_kept_up_to_the_limit_decoded_or_not(response, kept, body, site):
     site.pages["/a"] = [response]
-
     site.run("--max-bytes", "10", "/a")
-
     record = site.records["/a"]
     assert (record["length"], record["body"]) == (len(kept), body)
     assert record["file"] is None if not kept else (site.folder / record["file"]).read_bytes() == kept
@@ -264,6 +248,5 @@ def test_a_page_at_a_private_address_is_not_retried(site, no_rules, tmp_path):
 
 def test_a_private_address_is_blocked_by_default(site):
     assert site.run("/a", private=False) == 3
-
     assert site.records["/a"]["code"] == "ROBOTS_ADDRESS_REFUSED"
     assert (site.asked, site.took_s < 1) == ([], True)

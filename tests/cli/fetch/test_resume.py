@@ -33,10 +33,8 @@ def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
 
 def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
     patient.pages["/a"] = [interrupted]
-
     patient.run("--resume", queue, "--delay", "30", "/a", "/b")
     patient.run("--resume", queue, "--delay", "30")
-
     assert [path for _, path in patient.asked] == ["/robots.txt", "/a", "/b"]
     assert patient.times[1] - patient.began >= 30
 
@@ -122,9 +120,7 @@ def test_a_blocked_address_is_tried_again_when_the_options_permit_it(prompt, que
     assert prompt.run("--resume", queue, "/a", "/b", private=False) == 3
     assert prompt.run("--resume", queue, "--retry", "all", private=False) == 0
     assert prompt.asked == []
-
     assert prompt.run("--resume", queue, "--retry", "all", "--change") == 0
-
     assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
 
 

@@ -76,7 +76,6 @@ async def test_a_field_and_a_reason_keep_the_octets_that_were_sent(value, path):
 @pytest.mark.parametrize(("end", "says"), [(BodyEnd.CAPPED, "length"), (BodyEnd.CUT_SHORT, "disconnect")])
 async def test_a_body_that_is_not_whole_says_why(end, says, path):
     await Warc(path).keep(_page(end=end))
-
     assert _read(path)[1][1]["WARC-Truncated"] == says
 
 
@@ -109,7 +108,6 @@ def test_a_name_that_readers_would_not_know_and_a_missing_package_are_refused(pa
     with pytest.raises(InvalidOption, match=r"the name must end in \.warc\.gz"):
         Warc(tmp_path / "crawl.zip")
     monkeypatch.setitem(sys.modules, "warcio", None)
-
     with pytest.raises(InvalidOption, match=r"pip install 'polite-crawl\[warc\]'"):
         Warc(path)
 
@@ -156,9 +154,7 @@ def test_each_record_has_the_servers_address_and_the_file_the_policy_and_no_cred
 )
 def test_a_file_of_another_program_is_not_changed_and_ends_a_run_before_the_first_page(octets, site, path):
     path.write_bytes(octets)
-
     assert site.run("--warc", str(path), "/a") == 2
-
     assert "crawl.warc.gz: octet 0 does not start a gzipped WARC record; the file was not changed" in site.err
     assert site.paths == []
     assert path.read_bytes() == octets

@@ -73,7 +73,6 @@ async def test_a_page_that_is_busy_is_requested_once(hosts: Hosts) -> None:
     hosts.answers = {"/busy": says(503)}
     async with browsing() as (crawler, _):
         result = await crawler.arun(hosts.url("/busy"), config(max_retries=3))
-
     assert (result.success, result.status_code) == (False, 503)
     hosts.judge(["/busy"])
 

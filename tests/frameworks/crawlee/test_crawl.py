@@ -88,7 +88,6 @@ async def test_the_sender_is_the_gates_and_another_fails(site: Site) -> None:
     other = Request.from_url(site.url("/b"), headers={"user-agent": "Other/1.0"})
     async with crawling(max_request_retries=0) as crawl:
         await crawl.run([site.url("/headers"), other])
-
     assert "Mozilla" not in crawl.texts[0]
     assert [type(error) for _, error in crawl.failed] == [polite.InvalidUserAgent]
 
@@ -217,7 +216,6 @@ async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> N
 async def test_pages_and_redirects_are_signed(site: Site) -> None:
     async with crawling(signer=SIGNER) as crawl:
         await crawl.run(hops_to_sign(site))
-
     require_signatures(site)
 
 
@@ -234,7 +232,6 @@ def says(path: str) -> Answer:
 @PAGES
 async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
     site.answers = {path: says(path) for path in (*PAGE_SITE, "/")}
-
     await require_what_the_page_says(
         page, "crawlee", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )

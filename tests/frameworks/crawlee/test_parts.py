@@ -257,7 +257,6 @@ async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: 
     dead, robots = "http://127.0.0.1:9/a", polite.RobotsPolicy(retry_min=0.1, retry_max=0.2)
     async with crawling(robots=robots, respect_robots_txt_file=True) as crawl:
         await crawl.run([dead, site.url("/a")])
-
     assert crawl.skipped == [(dead, "robots_txt")]
 
 
@@ -356,7 +355,6 @@ async def test_pages_that_fail_are_retried_and_robots_txt_is_obeyed(site: Site) 
 async def test_a_host_whose_budget_is_spent_is_skipped(site: Site) -> None:
     async with browsing(pacing=dataclasses.replace(PACING, max_pages=2)) as crawl:
         await crawl.run([site.url("/a"), site.url(f"/hop?to={site.url('/b')}")])
-
     assert (crawl.pages, crawl.failed) == ([site.url("/a")], [])
     assert crawl.skipped == [(site.url("/b"), "robots_txt")]
 

@@ -158,7 +158,6 @@ async def test_a_context_with_another_agent_is_refused(browser: Browser, site: S
     async with await browser.new_context(user_agent="Mozilla/5.0") as context, opened() as gate:
         with pytest.raises(polite.InvalidUserAgent, match=r"Mozilla/5\.0"):
             await guard(context, gate)
-
         assert context.pages == []
 
 

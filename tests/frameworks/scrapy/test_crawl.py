@@ -160,16 +160,13 @@ def test_what_another_middleware_answers_drops_or_replaces_gives_its_turn_back(r
 
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
     options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER"}
-
     crawl(reactor, Noting, hops_to_sign(site), settings={"POLITE": options})
-
     judge(site)
     require_signatures(site)
 
 
 def test_another_reactor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.integrations.scrapy.turns.is_asyncio_available", lambda: False)
-
     with pytest.raises(polite.InvalidOption, match="AsyncioSelectorReactor"):
         PoliteMiddleware(SimpleNamespace())
 

@@ -112,7 +112,6 @@ class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
 )
 def test_it_says_what_of_a_project_it_changes(settings: dict[str, object], said: str, caplog):
     applied(settings)
-
     assert [record for record in caplog.records if said in record.getMessage()]
 
 
@@ -173,7 +172,6 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
 def test_a_handler_that_may_send_more_is_warned_of(reactor, site, handler: type, warned: bool, caplog):
     handler = type("Own", (handler,), {})
     done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
-
     https = done.crawler.engine.downloader.handlers._get_handler("https")
     assert warned or not https._pool.retryAutomatically
     assert ("What it requests by itself takes no turn" in caplog.text) == warned

@@ -225,7 +225,6 @@ async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active
         for number in range(6):
             await frontier.put(f"https://h{number}.test/", priority=number)
         frontier.close()
-
         assert [url[9] for url in await urls_of(frontier)] == ["0", "5", "1", "4", "2", "3"]
 
 

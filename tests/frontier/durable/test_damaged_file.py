@@ -89,6 +89,5 @@ async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> No
     await written(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM tasks WHERE number IN (7, 8)")
-
     with pytest.raises(polite.StoreFailed, match="2 tasks should wait, and none is found"):
         await crawled(path)

@@ -173,7 +173,6 @@ async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(task_store(frontier).backend.file, "_call", lambda *_: 1 / 0)
         putting = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in range(3)]
         results = await asyncio.gather(*putting, frontier.join(), return_exceptions=True)
-
     assert {type(result) for result in results} == {ZeroDivisionError}
 
 

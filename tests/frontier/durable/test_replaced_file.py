@@ -83,7 +83,6 @@ def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -
     moved(path)
     with pytest.raises(StoreFailed):
         file.close()
-
     assert waiting(path.with_name("moved.sqlite")) == 500
 
 
@@ -116,7 +115,6 @@ def _end_child(file: QueueFile) -> None:
 
 def test_after_a_crash_the_log_is_read(path: Path) -> None:
     crashed(path)
-
     assert waiting(path) == 300
 
 
@@ -137,7 +135,6 @@ def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> Non
     crashed(path)
     log = path.with_name("queue.sqlite-wal").read_bytes()
     path.unlink()
-
     assert waiting(path) == 0
     assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
 

@@ -40,7 +40,6 @@ def good_for(reply: Reply, policy: RobotsPolicy = POLICY) -> float:
 
 def test_k1_an_answer_is_good_for_24_hours_or_for_the_policys_time() -> None:
     snapshot = after((FILE, 100 * DAY))
-
     assert snapshot.fresh(101 * DAY - 1)
     assert not snapshot.fresh(101 * DAY)
     assert not snapshot.fresh(98 * DAY), "the clock was set far back"
@@ -83,7 +82,6 @@ def test_k3_a_failed_refresh_keeps_the_last_good_copy_unless_the_policy_forbids_
 
 def test_h5_without_a_copy_all_is_denied_for_30_days() -> None:
     late = 31 * DAY + 1
-
     assert after((DOWN, 0.0)).effective(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
     access, reason = after((DOWN, 0.0), (DOWN, late)).effective(POLICY, late)
     assert (type(access), reason) == (Unavailable, Reason.UNREACHABLE_TOO_LONG)
@@ -93,7 +91,6 @@ def test_h5_without_a_copy_all_is_denied_for_30_days() -> None:
 def test_h6_the_thirty_days_count_from_the_first_failure_and_an_answer_ends_them() -> None:
     failures = [(DOWN, day * DAY) for day in range(20)]
     failed, answered = after(*failures), after(*failures, (MISSING, 20 * DAY))
-
     assert (failed.unreachable_since, failed.failures) == (0.0, 20)
     assert (answered.unreachable_since, answered.failures) == (None, 0)
     assert answered.effective(POLICY, 20 * DAY) == (MISSING, Reason.UNAVAILABLE)
@@ -118,5 +115,4 @@ def test_h5_a_failure_is_asked_again_with_growing_delays_and_after_a_503_fairly_
 @pytest.mark.parametrize(("asked", "delay"), [(60.0, 60.0), (1.0, 5.0), (1e12, DAY)])
 def test_retry_after_is_obeyed_within_limits(asked: float, delay: float) -> None:
     access = Unreachable(Reason.SERVER_ERROR, URL, 503, retry_after_s=asked)
-
     assert after((access, 0.0)).expires_at == delay

@@ -47,7 +47,6 @@ PATHS = """
 @pytest.mark.parametrize("dialect", [RFC9309, CLASSIC], ids=lambda dialect: dialect.name)
 def test_the_strongest_rule_is_found_that_trying_each_finds(texts: list[str], dialect: Dialect):
     index = RuleIndex(texts, grammar(dialect))
-
     assert [index.strongest(path) for path in PATHS] == [first(texts, path, dialect) for path in PATHS]
 
 
@@ -107,7 +106,6 @@ def test_the_automaton_finds_the_first_that_matches(tails: list[str], path: str)
 @pytest.mark.parametrize("many", [MOST_RULES, MOST_RULES + 1])
 def test_files_on_both_sides_of_the_limit_answer_alike(many: int):
     rules = parse("User-agent: *\n" + "".join(f"Disallow: /{n}/*x\n" for n in range(many))).rules_for("a")
-
     assert [rules.allows(path) for path in ("/0/y", "/0/x", f"/{many - 1}/x")] == [True, False, False]
 
 
@@ -132,7 +130,6 @@ def test_many_stars_cost_no_more_than_their_number(end: str):
 def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], parts: list[str], anchored: bool):
     shape = ("/", tuple(pieces), anchored and bool(pieces))
     path = "/" + "".join(parts)
-
     # The second is long enough for the two-way search, which takes over behind 100,000 comparisons.
     for asked in (path, "/" + "c" * 4_000 + path[1:]):
         assert shape_matches_linearly(shape, asked) == shape_matches(shape, asked)
@@ -178,7 +175,6 @@ def test_every_octet_has_one_spelling_however_it_is_written():
 
 def test_no_escape_is_decoded_twice():
     literal = grammar(replace(RFC9309, name="literal", reserved_equal_escapes=True))
-
     assert literal.path("/%253A%25%33A%3%41") == "/%253A%253A%3A"
     assert literal.path(literal.path("/%253A%3A")) == literal.path("/%253A%3A")
 
@@ -189,7 +185,6 @@ ESCAPES = st.text(st.sampled_from("%%%4142aAfFeEzZ/-~*\xe9\xff"), max_size=40)
 @given(ESCAPES, st.integers(65_500, 65_540))
 def test_a_text_is_rewritten_alike_wherever_it_stands_in_a_long_one(text: str, before: int):
     (long,) = grammar(RFC9309).normals(["x" * before + text])
-
     assert long == "x" * before + grammar(RFC9309).normals([text])[0]
 
 

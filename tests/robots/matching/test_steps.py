@@ -46,9 +46,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
     octets = body.encode()
     ready(b"", dialect)  # what is made once for a dialect
-
     taken = calls_of(lambda: ready(octets, dialect))
-
     # A blank line, one octet, takes three calls at most; all other lines have more octets for each of theirs.
     assert taken <= 300 + 3 * len(octets)
 
@@ -57,9 +55,7 @@ def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(body: str, path: str, dialect):
     rules = ready(body.encode(), dialect)
-
     asked = calls_of(lambda: (rules.allows(path), rules.decide(path)))
-
     assert asked <= 100 + 4 * len(path)
 
 
@@ -68,9 +64,7 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(bo
 )
 def test_a_conflict_is_named_where_that_takes_few_steps(rules: int, length: int, named: bool):
     body = AGENT + "Allow: /*a\nDisallow: /bbbb\n" + "".join(f"Allow: /{n}\n" for n in range(rules))
-
     decision = ready(body.encode(), GOOGLE_2010).decide("/bbbb" + "a" * length)
-
     assert decision.undefined
     assert ("is undefined" in str(decision)) is named
 
@@ -85,9 +79,7 @@ def in_another_order(rules: int) -> str:
 def test_rules_that_nothing_tells_apart_are_walked_together():
     few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
     path = "/0123456789" + 2 * LETTERS
-
     asked = calls_of(lambda: many.allows(path))
-
     assert asked <= 100 + 10 * len(path)
     assert asked <= 1.5 * calls_of(lambda: few.allows(path))
 
@@ -166,7 +158,6 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 )
 def test_a_file_is_read_sorted_and_indexed_in_parts(moments, body: bytes, least: tuple[int, ...]):
     rules = parse(body).rules_for("ExampleBot/1.0")
-
     for module, number in zip(("groups", "rules", "rule_index"), least, strict=True):
         assert moments[module] >= number
     moments.clear()

@@ -216,5 +216,4 @@ async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
     partition = on(link)
     link.faults.append(Fault(reply_lost=True))
     await submit(partition, puts=[put(1)])
-
     assert digests((await told_anew(link, partition))[1]["puts"]) == [1]
