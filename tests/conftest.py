@@ -85,8 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if needed := item.get_closest_marker("pure"):
             item.add_marker(pytest.mark.skip(f"runs on the sources only: it {needed.args[0]}"))
     if LOOP:
-        left_out = [item for item in items if not _concerns_the_loop(item)]
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if not _concerns_the_loop(item)])
         items[:] = [item for item in items if _concerns_the_loop(item)]
 
 
@@ -128,8 +127,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _concerns_the_loop(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if folder in _WITHOUT_A_LOOP:
+    if item.path.relative_to(Path(__file__).parent).parts[0] in _WITHOUT_A_LOOP:
         return False
     return LOOP != "uvloop" or not _is_virtual(item)
 

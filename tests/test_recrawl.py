@@ -106,8 +106,7 @@ NAMES = ("age", "cache-control", "date", "etag", "expires", "last-modified")
     st.lists(st.tuples(st.sampled_from(NAMES), st.text(max_size=80) | st.integers() | st.binary(max_size=20)))
 )
 def test_garbage_gives_an_interval_within_the_limits(fields: list[tuple[str, object]]) -> None:
-    policy = RecrawlPolicy()
-    assert HOUR <= interval_s(policy, 200, ResponseFields.of(fields), NOW) <= 30 * DAY
+    assert HOUR <= interval_s(RecrawlPolicy(), 200, ResponseFields.of(fields), NOW) <= 30 * DAY
 
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -37,8 +37,7 @@ def clock() -> HastyClock:
 
 @pytest.fixture
 def gate(clock: HastyClock) -> Iterator[Gate]:
-    transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
-    with opened(transport, clock=clock) as gate:
+    with opened(ScriptedTransport({ROBOTS: Reply(200, RULES)}), clock=clock) as gate:
         yield gate
 
 

@@ -43,8 +43,7 @@ def test_the_files_are_those_that_servers_look_for(key, capsys):
     fields = Path("site/directory-fields.txt").read_text()
     assert fields.startswith("Content-Type: application/http-message-signatures-directory+json\n")
     assert 'Signature-Input: binding=("@authority";req "content-digest");created=' in fields
-    card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
-    assert card == {
+    assert json.loads(Path("site/.well-known/signature-agent-card.json").read_text()) == {
         "client_id": "https://bot.acme.dev/.well-known/signature-agent-card.json",
         "client_name": "AcmeBot",
         "client_uri": "https://acme.dev/bot",

@@ -149,9 +149,7 @@ def test_without_rich_the_error_says_what_to_install(many, monkeypatch):
 
 
 def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
-    status = main(["explain", "--robots", rules, "http://me:secret@x/no/but"])
-
-    assert status == 0
+    assert main(["explain", "--robots", rules, "http://me:secret@x/no/but"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "http://x/no/but",
         "  allowed by Allow: /no/but (line 3)",
@@ -215,8 +213,7 @@ def compare(tmp_path, capsys):
         for name, body in {"old": old, "new": new, "urls": urls}.items():
             (tmp_path / name).write_bytes(body)
         paths = [str(tmp_path / name) for name in ("old", "new", "urls")]
-        status = main(["diff", paths[0], paths[1], "--urls", paths[2], *options])
-        return status, *capsys.readouterr()
+        return main(["diff", paths[0], paths[1], "--urls", paths[2], *options]), *capsys.readouterr()
 
     return compare
 

@@ -37,10 +37,7 @@ def log(tmp_path):
 
 
 def test_each_kind_has_a_mark_of_its_own_where_it_happened():
-    entries = [LogEntry(0.0, A, Kind.ROBOTS), LogEntry(10.0, A, Kind.PAGE)]
-
-    (row,) = _rows(_draw(entries)).items()
-
+    (row,) = _rows(_draw([LogEntry(0.0, A, Kind.ROBOTS), LogEntry(10.0, A, Kind.PAGE)])).items()
     assert row == (
         "http://a.test: 1 page, 1 robots.txt",
         {"page": "M1160 105m0-5v10", "robots": "M260 105m0-4.5l4 4.5l-4 4.5l-4-4.5z"},

@@ -77,8 +77,7 @@ async def gated(nameserver: str = "127.0.0.1:1") -> AsyncIterator[polite.Gate]:
 
 
 async def refused(gate: polite.Gate, url: str) -> bool:
-    explanation = await gate.explain(url)
-    access = explanation.snapshot.access
+    access = (await gate.explain(url)).snapshot.access
     return isinstance(access, Unreachable) and access.reason is Reason.ADDRESS_REFUSED
 
 

@@ -84,8 +84,7 @@ async def test_a_fault_comes_to_exactly_what_the_matrix_says(row: Row) -> None:
 async def test_a_heavy_fault_is_held_in_little_memory(row: Row) -> None:
     async with row.scene() as stage:
         transports = {"http": HttpTransport, "ftp": FtpTransport}
-        scheme = Origin.of(stage.origin).scheme
-        transport = transports[scheme](AGENT, fetch_policy(stage))
+        transport = transports[Origin.of(stage.origin).scheme](AGENT, fetch_policy(stage))
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         with contextlib.suppress(TimeoutError):

@@ -102,9 +102,7 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
     opened: Opened, workers: int
 ) -> None:
     fetched: list[float] = []
-    pacing = polite.PacingPolicy(concurrency=3)
-
-    async with opened(pacing=pacing) as (frontier, _):
+    async with opened(pacing=polite.PacingPolicy(concurrency=3)) as (frontier, _):
         await frontier.put_many(f"{A}/{n}" for n in range(12))
         frontier.close()
 
@@ -166,9 +164,7 @@ async def test_at_most_500_tasks_are_given_out_in_one_step_of_the_loop(opened: O
 
 async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(opened: Opened) -> None:
     """With one scope for all, a turn kept for a worker would keep everybody else from theirs."""
-    pacing = polite.PacingPolicy(scopes=lambda _: ("all",))
-
-    async with opened(pacing=pacing) as (frontier, gate):
+    async with opened(pacing=polite.PacingPolicy(scopes=lambda _: ("all",))) as (frontier, gate):
         await frontier.put_many([f"{A}/1", f"{B}/1"])
         await asyncio.sleep(10)
         async with asyncio.timeout(10), gate.permit("https://c.test/"):

@@ -149,8 +149,7 @@ async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_le
         if isinstance(event, OriginPostponed):
             frontiers[0].stop()
 
-    away = {f"{A}/robots.txt": Reply(503, retry_after="600")}
-    async with scripted_gate(away, listener=stop) as gate:
+    async with scripted_gate({f"{A}/robots.txt": Reply(503, retry_after="600")}, listener=stop) as gate:
         frontiers.append(polite.Frontier(gate))
         await frontiers[0].put(A)
         await asyncio.sleep(100)

@@ -208,9 +208,7 @@ async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
 ) -> None:
     options = {"max_robots_tries": 2, "max_outage": max_outage}
     robots = polite.RobotsPolicy(nxdomain_retry=0)
-    script = {f"{A}/robots.txt": [Failed(reason)]}
-
-    async with opened(script, robots=robots, **options) as (frontier, _):
+    async with opened({f"{A}/robots.txt": [Failed(reason)]}, robots=robots, **options) as (frontier, _):
         await frontier.put(f"{A}/1")
         await frontier.join()
 

@@ -95,9 +95,7 @@ async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop() 
     rules, decider = RULES.prepare(), Decider()
     path = "/" + "z" * (rules.quick_length - 1)
 
-    at_once = [decider.allows_now(rules, path) for _ in range(100)]
-
-    assert at_once == [True] * 48 + [None] * 52
+    assert [decider.allows_now(rules, path) for _ in range(100)] == [True] * 48 + [None] * 52
     assert decider.busy
     await asyncio.sleep(0)
     assert decider.allows_now(rules, path)

@@ -190,8 +190,7 @@ async def test_the_delays_of_closed_gates_are_forgotten(clock: LoopClock, monkey
         await asyncio.sleep(2_000)
         await visit(gate)
         await visit(gate)
-        member = gate.services.turns.pacer._turnstile.member
-        alone = not member.active
+        alone = not gate.services.turns.pacer._turnstile.member.active
 
     assert {str(each) for each in kept} == {f"https://host{host}.test" for host in range(210, 300)}
     assert alone

@@ -115,9 +115,7 @@ async def test_a_hold_ends_by_itself() -> None:
         await visit(gate)
         began = now()
         gate.hold("*.site.test", for_=100, **WHY)
-        explained = str(await gate.explain(PAGE))
-
-        assert "held by ann@ops: the owner called" in explained
+        assert "held by ann@ops: the owner called" in str(await gate.explain(PAGE))
         assert await visit(gate) == pytest.approx(began + 100)
         assert gate.orders == []
 

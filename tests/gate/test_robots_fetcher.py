@@ -83,8 +83,7 @@ async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
 
 async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
     transport = TimedTransport({}, delay_s=1.0)
-    fetching = fetcher(transport, connections=7)
-    await asyncio.gather(*map(fetching.fetch, named(*map(str, range(50)))))
+    await asyncio.gather(*map(fetcher(transport, connections=7).fetch, named(*map(str, range(50)))))
     assert Counter(transport.times) == {float(second): 7 for second in range(7)} | {7.0: 1}
 
 

@@ -104,8 +104,7 @@ def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None
 
     async def crawl() -> Server:
         server = Server([Reply(200, b"Disallow:", cache_control="max-age=1000"), Reply(200, large)])
-        pacing = polite.PacingPolicy(concurrency=concurrency)
-        async with scripted_gate(server, pacing=pacing) as gate:
+        async with scripted_gate(server, pacing=polite.PacingPolicy(concurrency=concurrency)) as gate:
             await gate.check(PAGE)
             await asyncio.sleep(890)
             while len(server.pages) < 2 or gaps(server.pages)[-1] <= 5.0:
@@ -162,9 +161,7 @@ async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_fai
 
 async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs() -> None:
     transport = ScriptedTransport({ROBOTS: [PARTLY, Reply(503, retry_after=str(8 * 3_600)), CLOSED]})
-    store = MemoryStore()
-
-    async with opened_ahead(transport, store) as gate:
+    async with opened_ahead(transport, MemoryStore()) as gate:
         await gate.check(PAGE)
         await sleep_until(22 * HOUR)
         await gate.check(PAGE)

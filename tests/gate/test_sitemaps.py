@@ -39,8 +39,7 @@ async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[l
 
 
 async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
-    pacing = polite.PacingPolicy(min_delay=0)
-    async with scripted_gate(script, pacing=pacing) as gate:
+    async with scripted_gate(script, pacing=polite.PacingPolicy(min_delay=0)) as gate:
         return await listed(gate, **options)
 
 
@@ -303,9 +302,7 @@ async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_noth
 async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_is_reserved():
     transport = ScriptedTransport({ROBOTS: Reply(503), FILE: Reply(200, b"[]")})
     async with scripted_gate(transport) as gate:
-        file = await gate.tdm_file(SITE)
-
-        assert file.at("/any") is not None
+        assert (await gate.tdm_file(SITE)).at("/any") is not None
         assert transport.asked == [ROBOTS]
         assert await gate.robots(SITE) is None
 
@@ -332,8 +329,7 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
 async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n")})
     async with scripted_gate(transport) as gate:
-        robots = await gate.robots(f"{SITE}/a")
-        assert robots.signals("x", "/").ai_train is False
+        assert (await gate.robots(f"{SITE}/a")).signals("x", "/").ai_train is False
         assert await gate.robots(f"{SITE}/b") is not None
         assert await gate.robots("https://none.example") is None
 

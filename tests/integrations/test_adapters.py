@@ -20,8 +20,7 @@ def retrying(name: str, **options: Any) -> dict[str, Any]:
 
 async def test_retries_after_a_status_take_turns_of_their_own(name: str, clock: HastyClock, site: Site):
     site.refusals = 2
-    adapter = retrying(name, total=3, status_forcelist=[429])
-    async with opened(name, clock, adapter=adapter) as client:
+    async with opened(name, clock, adapter=retrying(name, total=3, status_forcelist=[429])) as client:
         for path in ("/refuse", "/next"):
             assert (await client.get(site.url(path))).status == 200
 

@@ -92,8 +92,7 @@ def test_answers_are_alike(both: Any, agent: str) -> None:
 @BOTH
 def test_the_interface_is_that_of_the_original(both: Any) -> None:
     original, ours = both("")
-    public = {name for name in dir(type(original)) if not name.startswith("_")}
-    assert public <= set(dir(ours))
+    assert {name for name in dir(type(original)) if not name.startswith("_")} <= set(dir(ours))
     # Not its private attributes.
     assert not hasattr(ours, "_total_line_seen")
 

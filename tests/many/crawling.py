@@ -146,8 +146,7 @@ class Crawl:
 
     def replica(self) -> ValkeyServer:
         """Return a second server; what it replicates is the caller's to say."""
-        server = ValkeyServer(self.folder / "replica", append_only=True)
-        return self.with_(closing(server.start()))
+        return self.with_(closing(ValkeyServer(self.folder / "replica", append_only=True).start()))
 
     def start(self, *names: str, way: TcpProxy | None = None, url: str | None = None) -> None:
         """Start processes. The store is reached by `way` or at `url`, if one is given."""
@@ -329,8 +328,7 @@ def failover(crawl: Crawl, names: list[str]) -> None:
 @_fault(forgets=True)
 def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
     """The master dies, and a Sentinel makes its replica the master."""
-    replica = crawl.replica()
-    replica.replica_of(crawl.store)
+    crawl.replica().replica_of(crawl.store)
     sentinel = crawl.with_(closing(ValkeySentinel(crawl.folder / "sentinel", crawl.store).start()))
     crawl.begin(*names, url=sentinel.url)
     crawl.store.kill()

@@ -145,8 +145,7 @@ class Process:
 
     def step(self, *, check: bool = True, **given: Any) -> StepReply:
         """Send one batch. Lists of Changes, and what a request says beside them, are given by name."""
-        request = self.request(**given)
-        reply = self.send(request)
+        reply = self.send(self.request(**given))
         if check:
             self.crawl.check()
         return reply
@@ -165,8 +164,7 @@ class Process:
         return encoded(settings | given, Changes(**changes))
 
     def send(self, request: str) -> StepReply:
-        text = self.crawl.client.eval(STEP, 1, self.crawl.prefix, request)
-        reply = StepReply.decode(text)
+        reply = StepReply.decode(self.crawl.client.eval(STEP, 1, self.crawl.prefix, request))
         if reply.err is None:
             self.born = reply.born
         for taken in (*reply.taken, *(each for each, _ in reply.picked)):

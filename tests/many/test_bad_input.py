@@ -32,8 +32,7 @@ async def refusal(kind: type[polite.PoliteError], opening: Callable[[], Awaitabl
         async with asyncio.timeout(LIMIT_S):
             await opening()
     message = str(caught.value)
-    shown = "".join(traceback.format_exception(caught.value))
-    assert SECRET not in shown
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert USER not in message
     return message
 

@@ -44,8 +44,7 @@ async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> N
         assert shared.link.name == f"redis://localhost:{valkey.port}/0"
         await shared.join("news")
         # A batch that was sent twice would be refused, and its reply would be lost.
-        retry = client.get_retry()
-        assert retry.get_retries() == 0
+        assert client.get_retry().get_retries() == 0
 
     assert await client.ping()
     await client.aclose()

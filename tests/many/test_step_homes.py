@@ -69,8 +69,7 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, 
 
 
 def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one: Process, other: Process):
-    fence = take(one).fence
-    leave(other, fence=fence + 5, rest=SECOND)
+    leave(other, fence=take(one).fence + 5, rest=SECOND)
     assert owner_of(crawl) is None
     assert take(one).fence >= 1
     assert not crawl.client.exists(crawl.key("held:other"))
@@ -155,8 +154,7 @@ def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Pro
 
 @pytest.mark.parametrize("older", [0, 1])
 def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one: Process, other: Process):
-    fence = take(other).fence
-    assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
+    assert one.step(mine=[Mine("a.example", take(other).fence - older)]).gone == ["a.example"]
     assert owner_of(crawl) == "other"
 
 

@@ -15,8 +15,7 @@ A, B = f"{HOST}/a", f"{HOST}/b"
 def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.client.flushall()
-    reply = one.step(puts=[put(A)], check=False)
-    assert reply.err == "emptied"
+    assert one.step(puts=[put(A)], check=False).err == "emptied"
     assert crawl.client.dbsize() == 0
 
 
@@ -90,9 +89,7 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(c
     crawl.another_server()
 
     again = [replace(put(url, again=True), number=number) for number, url in ((1, A), (3, f"{A}3"))]
-    waits = replace(put(f"{A}2", again=True), number=2)
-
-    assert one.step(puts=[*again, waits]).puts == [None, 3, None]
+    assert one.step(puts=[*again, replace(put(f"{A}2", again=True), number=2)]).puts == [None, 3, None]
 
 
 def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(crawl: Crawl, one: Process):

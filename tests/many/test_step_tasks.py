@@ -21,8 +21,7 @@ def lookup(url: str, *, again: bool = False) -> Lookup:
 
 
 def test_tasks_are_picked_in_the_order_of_puts(one: Process, other: Process) -> None:
-    numbers = one.put(B, A, C).puts
-    assert numbers == [1, 2, 3]
+    assert one.put(B, A, C).puts == [1, 2, 3]
     assert other.pick() == {HOST: ["/b", "/a", "/c"]}
 
 
@@ -88,8 +87,7 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
     one.pick()
 
     one.step(requeued=[requeued(A, 2, 5 * SECOND)])
-    fence = one.fences["a.example"]
-    [rows] = one.step(loads=[Load("a.example", fence, HOST, 9)]).loads
+    [rows] = one.step(loads=[Load("a.example", one.fences["a.example"], HOST, 9)]).loads
     assert paths(rows) == ["/b"]
     crawl.age(5 * SECOND)
     [(_, _, rows)] = one.step().news

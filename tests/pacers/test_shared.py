@@ -94,8 +94,7 @@ async def test_a_request_that_begins_anew_is_the_first_of_its_queue() -> None:
     await asyncio.sleep(1.0)
     homes.leave_all()
     await asyncio.sleep(0.5)
-    second = asyncio.create_task(noted("second"))
-    await asyncio.gather(first, second)
+    await asyncio.gather(first, asyncio.create_task(noted("second")))
 
     assert order == ["first", "second"]
 
@@ -292,8 +291,7 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
     rest_s, state = pacer.hand_over("~ everything")
 
     assert len(state.encode()) <= 1_000
-    told = state.count("https://")
-    assert rest_s == pytest.approx(100.0 + 199 - told, abs=0.1)
+    assert rest_s == pytest.approx(100.0 + 199 - state.count("https://"), abs=0.1)
 
 
 CRAWL = ScopeName("crawl", "")
@@ -304,11 +302,9 @@ DIVIDED = Scopes(
 
 
 async def test_divided_scopes_need_no_home_and_have_a_share() -> None:
-    kept = store()
-    pacer, homes = shared(kept, PacingPolicy(scopes=DIVIDED))
+    pacer, homes = shared(store(), PacingPolicy(scopes=DIVIDED))
     homes.counted = 4
-    scopes = ScopeResolver(DIVIDED)(Target.of("https://a.test/"))
-    pacer.give_back(await pacer.acquire(scopes))
+    pacer.give_back(await pacer.acquire(ScopeResolver(DIVIDED)(Target.of("https://a.test/"))))
 
     policies = pacer._divided._scopes
     assert policies is not None

@@ -88,8 +88,7 @@ async def test_the_most_specific_of_url_scope_and_address_range_decides_each_opt
     }
     async with scripted_gate(ScriptedTransport(), pacing=pacing, addresses=names) as gate:
         for url, min_delay in expected.items():
-            explained = await gate.explain(f"{url}/a")
-            assert explained.pause.seconds == min_delay
+            assert (await gate.explain(f"{url}/a")).pause.seconds == min_delay
         assert (
             "policy: min_delay=7 for https://*.acme.test; min_delay=6 for customer acme; min_delay=3, max_pages=9"
             in str(await gate.explain("https://x.acme.test/"))

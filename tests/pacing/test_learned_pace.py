@@ -173,9 +173,7 @@ def test_a_host_that_blocks_for_long_is_hardly_provoked(block_s: float, least: f
                 until = now + block_s
             return now >= until, None
 
-    delays = Crawl(min_delay=1.0).of(Blocking(), 48 * 3_600, 429)
-
-    assert len(delays) > least * 48 * 3_600 / 3.0
+    assert len(Crawl(min_delay=1.0).of(Blocking(), 48 * 3_600, 429)) > least * 48 * 3_600 / 3.0
 
 
 def test_what_one_response_asks_for_is_not_the_limit() -> None:
@@ -304,8 +302,7 @@ def test_a_throttle_of_ones_own_has_a_memory_beside_that_of_the_default() -> Non
 @pytest.mark.virtual_time
 async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body() -> None:
     events: list[Event] = []
-    pacing = PacingPolicy(detect_refusals=True)
-    async with opened(pacing=pacing, listener=events.append) as (gate, _):
+    async with opened(pacing=PacingPolicy(detect_refusals=True), listener=events.append) as (gate, _):
         for number, status in enumerate((200, 429, 200, 200, 200, 200)):
             async with gate.permit(PAGE) as permit:
                 challenge = {"cf-mitigated": "challenge"} if number == 4 else {}

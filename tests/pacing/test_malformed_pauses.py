@@ -154,8 +154,6 @@ def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFi
     policies = EffectivePolicies(PacingPolicy(min_delay=2.0), throttle)
 
     odd.answer = 20.0
-    pause = policies.of(ORIGIN).rest(Outcome(200), GIVEN)
-
-    assert pause.seconds == 2.0
+    assert policies.of(ORIGIN).rest(Outcome(200), GIVEN).seconds == 2.0
     assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
     assert caplog.records[0].levelname == "ERROR"

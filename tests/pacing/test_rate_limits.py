@@ -21,8 +21,7 @@ def gaps(limit: str = "", policy: str = "") -> list[float]:
 
 
 def test_both_fields_are_lists_of_named_items() -> None:
-    found = said('"d";r=50;t=30', '"d";q=100;w=60, day;q=5000;w=86400;qu="requests"')
-    assert found == RateLimits(
+    assert said('"d";r=50;t=30', '"d";q=100;w=60, day;q=5000;w=86400;qu="requests"') == RateLimits(
         (Quota("d", 100, 60, of_requests=True), Quota("day", 5000, 86400, of_requests=True)),
         (Remainder("d", 50, 30),),
     )
@@ -56,8 +55,7 @@ def test_a_window_is_divided_by_its_quota_and_the_time_left_by_what_is_left() ->
 def test_octets_are_no_requests() -> None:
     policy = '"d";q=1000000;w=60;qu="content-bytes"'
     assert gaps('"d";r=5000;t=60', policy) == []
-    found = said('"d";r=0;t=60', policy)
-    assert found.wait_s == 61.0
+    assert said('"d";r=0;t=60', policy).wait_s == 61.0
 
 
 @pytest.mark.parametrize(
@@ -73,8 +71,7 @@ def test_octets_are_no_requests() -> None:
     ],
 )
 def test_a_spent_quota_waits_for_its_reset(limit: str, policy: str, wait_s: float | None) -> None:
-    found = said(limit, policy)
-    assert found.wait_s == wait_s
+    assert said(limit, policy).wait_s == wait_s
 
 
 def test_the_lines_of_a_field_are_one_list() -> None:

@@ -20,8 +20,7 @@ def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():
 @pytest.mark.parametrize("page", ["/a/index.html", "/a/index.htm", "/a/index.htmx"])
 def test_google_takes_an_allowed_index_page_for_its_folder(page: str):
     body = f"user-agent: *\ndisallow: /\nallow: {page}"
-    decision = parse(body, GOOGLE).decide("x", "/a/")
-    assert decision.rule.pattern == page
+    assert parse(body, GOOGLE).decide("x", "/a/").rule.pattern == page
     assert not parse(body, GOOGLE).decide("x", "/a/b")
     assert not parse(body, RFC9309).decide("x", "/a/")
 

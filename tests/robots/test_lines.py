@@ -104,9 +104,7 @@ def test_a_marked_file_is_read_with_its_lines_where_they_stand(encoding: str):
     text = "# ours\r\nUser-agent: *\r\n\r\nDisallow: /ü\rAllow: /üb\n"
     body = marked(text, encoding)
 
-    decision = parse(body).decide("ExampleBot", "/%C3%BCa")
-
-    assert str(decision) == "disallowed by Disallow: /ü (line 4)"
+    assert str(parse(body).decide("ExampleBot", "/%C3%BCa")) == "disallowed by Disallow: /ü (line 4)"
     assert parse(body).decide("ExampleBot", "/üb")
     assert parse(body).explain("ExampleBot", "/ü").matches[0].column == 11
     # Without the mark, and where the dialect says so, nothing is read.

@@ -81,8 +81,7 @@ async def served(script: Any = None, *, gate: Any = None, **options: Any) -> Asy
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(scripted_gate(script, clock=clock, **(gate or {})))
         server = await stack.enter_async_context(serve(opened, **{"grace": 0.0, **options}))
-        session = await stack.enter_async_context(client())
-        running = Served(opened, server, session, clock)
+        running = Served(opened, server, await stack.enter_async_context(client()), clock)
         await running.ask("GET", f"v1/check?url={A}/")
         await running.pass_time(2)
         yield running
@@ -115,5 +114,4 @@ async def relaying(answer: Any, **options: Any) -> AsyncIterator[tuple[Served, s
         server = await stack.enter_async_context(
             serve(gate, **{"fetching": LOOPBACK, "grace": 0.0, **options})
         )
-        session = await stack.enter_async_context(client())
-        yield Served(gate, server, session, ManualClock()), url
+        yield Served(gate, server, await stack.enter_async_context(client()), ManualClock()), url

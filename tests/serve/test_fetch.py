@@ -60,8 +60,7 @@ async def test_status_headers_and_body_are_the_sites():
 
 async def test_each_redirect_takes_a_turn_and_with_none_it_is_passed_on():
     async with relaying(answer) as (crawl, url):
-        hops = f"{url}/hop?to=/hop%3Fto%3D/page"
-        asked = {"url": hops}
+        asked = {"url": f"{url}/hop?to=/hop%3Fto%3D/page"}
         async with crawl.session.get(f"{crawl.server.url}v1/fetch", params=asked) as response:
             assert (response.status, response.headers["Polite-Redirects"]) == (203, "2")
         assert crawl.gate.counters.granted == 3

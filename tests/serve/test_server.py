@@ -171,8 +171,7 @@ async def test_what_is_known_of_a_site():
         assert "disallowed by Disallow: /private" in explained["explanation"]
         robots = (await crawl.ask("GET", f"v1/robots?url={A}/x")).value
         assert (robots["outcome"], robots["status"], robots["text"]) == ("found", 200, rules.decode())
-        usage = (await crawl.ask("GET", f"v1/usage?url={A}/x")).value
-        assert usage["refused"] == ["ai-train"]
+        assert (await crawl.ask("GET", f"v1/usage?url={A}/x")).value["refused"] == ["ai-train"]
         assert (await crawl.ask("GET", "v1/usage?url=nothing")).status == 400
 
 
@@ -214,8 +213,7 @@ async def test_the_status_page_and_metrics_are_on_the_same_port():
     async with served() as crawl:
         assert "<!doctype html>" in (await crawl.ask("GET", "")).value.lower()
         await crawl.report(await crawl.permit())
-        state = (await crawl.ask("GET", "api/status")).value
-        assert state["agent"] == "TestBot/1.0"
+        assert (await crawl.ask("GET", "api/status")).value["agent"] == "TestBot/1.0"
         metrics = (await crawl.ask("GET", "metrics")).value
         assert 'polite_permits_granted_total{agent="testbot"} 1.0' in metrics
         health = (await crawl.ask("GET", "healthz")).value

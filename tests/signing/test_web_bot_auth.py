@@ -21,9 +21,7 @@ def signed(signer: WebBotAuth, url: str, **seen: str) -> Verified:
 
 
 def test_a_server_can_verify_what_it_gets(key: SigningKey) -> None:
-    got = signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c")
-
-    assert got == Verified(
+    assert signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c") == Verified(
         covered=('"@authority"', '"signature-agent";key="sig"'),
         agent=AGENT,
         created=1_750_000_000,

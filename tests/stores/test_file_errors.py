@@ -308,8 +308,7 @@ async def test_a_file_of_an_earlier_version_is_upgraded_and_loses_nothing(reques
 
 
 async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
-    broken = (*robots_database.STEPS[:4], "this is no SQL")
-    monkeypatch.setattr(robots_database, "STEPS", broken)
+    monkeypatch.setattr(robots_database, "STEPS", (*robots_database.STEPS[:4], "this is no SQL"))
     store = SqliteStore(of_version_1)
 
     with pytest.raises(StoreFailed, match="syntax error"):

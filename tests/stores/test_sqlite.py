@@ -130,9 +130,7 @@ async def test_event_loops_of_several_threads_share_a_store(opened):
 
     await asyncio.to_thread(asyncio.run, leave())  # its loop has ended when the job is done
     elsewhere = asyncio.to_thread(asyncio.run, use(NUMBERED[:250]))
-    found = await asyncio.gather(use(NUMBERED[250:]), elsewhere)
-
-    assert found == [[FIRST] * 250] * 2
+    assert await asyncio.gather(use(NUMBERED[250:]), elsewhere) == [[FIRST] * 250] * 2
     assert await store.load(SITE) == SECOND
 
 
@@ -290,8 +288,7 @@ async def test_validators_go_before_robots_txt(opened, path):
         store.remember(Target.of(f"https://site.test/{number}"), Validators(f'"{"x" * 200}"'))
     await store.close()
 
-    counts = raw(path, "SELECT count(*), max(url) FROM validators")
-    assert 0 < counts[0][0] < 5_000
+    assert 0 < raw(path, "SELECT count(*), max(url) FROM validators")[0][0] < 5_000
     assert await store.validators(Target.of("https://site.test/19999"))
     assert await store.load(SITE) == FIRST
     await store.save(site(1), found(1_000_000))

@@ -89,8 +89,7 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
             queued_at = now()
             assert not await gate.check(PAGE)
             assert now() == queued_at
-            standing = gate.services.origins.current(polite.Origin.of(SITE))
-            assert standing.fresh(clock.wall())
+            assert gate.services.origins.current(polite.Origin.of(SITE)).fresh(clock.wall())
             await asyncio.sleep(rest / 20)
         told = (await gate.explain(PAGE)).snapshot
         asked_before = len(server.asked)

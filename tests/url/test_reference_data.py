@@ -76,10 +76,7 @@ def test_an_unknown_scheme_that_we_accept_comes_out_as_the_standard_says():
     cases = [
         c for c in _cases("urltestdata.json") if c.get("href") and not _is_ours(c) and _parsed(c) is not None
     ]
-
-    wrong = [case for case in cases if _parsed(case).href != case["href"]]
-
-    assert wrong == []
+    assert [case for case in cases if _parsed(case).href != case["href"]] == []
     assert len(cases) > 50
 
 
@@ -87,8 +84,7 @@ def test_an_unknown_scheme_that_we_accept_comes_out_as_the_standard_says():
 def test_all_names_become_the_ascii_that_is_expected(name, number):
     cases = _cases(name)
     # An empty host is a question about UTS 46, not about a URL.
-    wrong = [c for c in cases if c["input"] and _host_of(c["input"]) != c["output"]]
-    assert wrong == []
+    assert [c for c in cases if c["input"] and _host_of(c["input"]) != c["output"]] == []
     assert len(cases) == number
 
 

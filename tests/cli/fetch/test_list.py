@@ -95,8 +95,7 @@ def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
 
     assert site.run(*listed(text.encode())) == 1
 
-    found = sorted(_found(site, "input", "outcome", "url"))
-    assert found == [
+    assert sorted(_found(site, "input", "outcome", "url")) == [
         ("/a", "fetched", "/a"),
         ("/a#b", "duplicate", "/a"),
         ("/no", "duplicate", "/no"),

@@ -134,8 +134,7 @@ def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(
 
     assert site.run(*options, "/a", "/b", *others) == 3
 
-    codes = Counter(site.records[path]["code"] for path in ("/b", *others))
-    assert codes["MAX_OUTAGE"] == more
+    assert Counter(site.records[path]["code"] for path in ("/b", *others))["MAX_OUTAGE"] == more
     assert {site.records[path]["outcome"] for path in ("/b", *others)} == {"failed", "given up"} - (
         set() if more else {"given up"}
     )

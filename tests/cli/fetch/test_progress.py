@@ -85,9 +85,7 @@ def test_a_terminal_has_the_table_while_the_run_goes_on(monkeypatch):
 
 
 def test_the_table_names_each_origin_and_why_it_waits():
-    other = Entry("http://[::1]:80", 1.0, in_flight=1)
-
-    assert _shown(SLOW, other, origins=5, rate=0.5) == [
+    assert _shown(SLOW, Entry("http://[::1]:80", 1.0, in_flight=1), origins=5, rate=0.5) == [
         "1:05  30 fetched (0.5/s)  2 refused  1 failed",
         "━" * 39 + "           " + "  33 of 42  at least 1:35 left",
         "7 waiting  2 in flight",

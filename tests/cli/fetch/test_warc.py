@@ -64,10 +64,7 @@ async def test_a_page_is_a_response_and_its_request(path):
 )  # fmt: skip
 async def test_a_field_and_a_reason_keep_the_octets_that_were_sent(value, path):
     page = _page(b"hello", ("Set-Cookie", value.decode("latin-1")), ("X-Last", "1"))
-    reason = value.decode("utf-8", "surrogateescape")
-
-    await Warc(path).keep(replace(page, reason=reason))
-
+    await Warc(path).keep(replace(page, reason=value.decode("utf-8", "surrogateescape")))
     assert b"HTTP/1.1 200 " + value + b"\r\n" in gzip.decompress(path.read_bytes())
     assert b"\r\nSet-Cookie: " + value + b"\r\nX-Last: 1\r\n\r\nhello" in gzip.decompress(path.read_bytes())
     assert _read(path)[1][3] == b"hello"
@@ -82,8 +79,7 @@ async def test_a_body_that_is_not_whole_says_why(end, says, path):
 @pytest.mark.parametrize("cut", [1, 100])
 async def test_what_a_killed_run_left_of_a_record_is_taken_away(cut, path):
     await Warc(path).keep(_page(b"one"))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-cut])
+    path.write_bytes(path.read_bytes()[:-cut])
 
     again = Warc(path)
     await again.keep(_page(b"two"))

@@ -81,8 +81,7 @@ async def test_a_disallowed_page_is_tried_by_no_retry_no_proxy_and_no_fallback(h
 
 async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts: Hosts) -> None:
     hosts.answers = {f"/{n}": says(503) for n in range(3)}
-    pacing = polite.PacingPolicy(min_delay=0.05, backoff=0.2)
-    async with crawling(pacing=pacing) as (crawler, _):
+    async with crawling(pacing=polite.PacingPolicy(min_delay=0.05, backoff=0.2)) as (crawler, _):
         results = await crawler.arun_many([hosts.url(f"/{n}") for n in range(3)], config(max_retries=3))
 
     assert {(result.success, result.status_code) for result in results} == {(False, 503)}

@@ -113,8 +113,7 @@ async def test_requests_of_a_handler_wait_for_turns_and_are_checked(site: Site) 
 
 async def test_a_429_backs_off_and_its_page_comes_with_another_session(site: Site) -> None:
     site.refusals = 1
-    pacing = polite.PacingPolicy(min_delay=0.1, max_retry_after=0.5)
-    async with crawling(pacing=pacing) as crawl:
+    async with crawling(pacing=polite.PacingPolicy(min_delay=0.1, max_retry_after=0.5)) as crawl:
         await crawl.run([site.url("/refuse")])
 
     assert crawl.pages == [site.url("/refuse")]
@@ -137,8 +136,7 @@ async def test_a_hook_that_fails_gives_its_turn_back(site: Site) -> None:
 
 
 async def test_a_permit_that_was_lost_before_it_was_used_is_replaced(site: Site) -> None:
-    pacing = polite.PacingPolicy(min_delay=0.1, max_hold=0.05)
-    async with crawling(pacing=pacing) as crawl:
+    async with crawling(pacing=polite.PacingPolicy(min_delay=0.1, max_hold=0.05)) as crawl:
 
         @crawl.crawler.pre_navigation_hook
         async def slow(context: Any) -> None:
@@ -204,12 +202,10 @@ async def test_the_wait_for_a_turn_is_longer_than_crawlees_limit_on_a_fetch(site
 
 
 async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> None:
-    pacing = polite.PacingPolicy(min_delay=3.0)
-    async with crawling(pacing=pacing) as crawl:
+    async with crawling(pacing=polite.PacingPolicy(min_delay=3.0)) as crawl:
         asyncio.get_running_loop().call_later(0.7, os.kill, os.getpid(), signal.SIGINT)
         async with asyncio.timeout(2.5):
             await crawl.run([site.url(f"/{n}") for n in range(20)])
-
     assert crawl.pages == []
 
 

@@ -20,8 +20,7 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(context: Brows
         page = await context.new_page()
 
         for path in ("/a", "/b", "/c"):
-            response = await page.goto(site.url(path))
-            assert response.status == 200
+            assert (await page.goto(site.url(path))).status == 200
 
         assert site.paths == ["/a", "/b", "/c"]
         assert site.short("/robots.txt", "/a", "/b", "/c") == []

@@ -212,9 +212,7 @@ def test_the_page_prints_what_it_says(site: Site) -> None:
         '"USER_AGENT": USER_AGENT', '"USER_AGENT": USER_AGENT, "POLITE": POLITE'
     )
 
-    printed = run(source.replace("https://example.com", site.url("")))
-
-    assert sorted(printed.splitlines()) == sorted(
+    assert sorted(run(source.replace("https://example.com", site.url(""))).splitlines()) == sorted(
         said.replace("https://example.com", site.url("")).splitlines()
     )
     assert site.paths == ["/about"]

@@ -103,5 +103,4 @@ def _metadata(path: Path) -> bytes:
         with zipfile.ZipFile(path) as wheel:
             return wheel.read(f"{_info(path)}METADATA")
     with tarfile.open(path) as sdist:
-        file = sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO")
-        return file.read()
+        return sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO").read()

@@ -28,8 +28,7 @@ SAME = {"If-None-Match": TAG}
 async def by_gate(crawl: Crawl) -> None:
     """Two ask for each page that is allowed, one for what is not, all at once."""
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
-    tasks = {asyncio.create_task(crawl.visit(url)): url for url in urls}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(crawl.visit(url)): url for url in urls})
 
 
 async def by_check(crawl: Crawl) -> None:
@@ -50,8 +49,7 @@ async def by_acquire(crawl: Crawl) -> None:
         return PERMITTED
 
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
-    tasks = {asyncio.create_task(visit(url)): url for url in urls}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(visit(url)): url for url in urls})
 
 
 async def by_condition(crawl: Crawl) -> None:
@@ -67,8 +65,7 @@ async def by_condition(crawl: Crawl) -> None:
             read.add(url)
         return PERMITTED
 
-    tasks = {asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2})
     with crawl.saboteur.resting():
         # Of a long URL, nothing is.
         kept = {url: await crawl.gate.conditional(url) for url in read if len(url) <= LONGEST_URL}
