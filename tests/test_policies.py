@@ -1,13 +1,12 @@
 """Options outside their limits are refused by name, value and limit."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from polite import FetchPolicy, InvalidOption, Origin, PacingPolicy, RecrawlPolicy, RobotsPolicy, dialect
 
-BAD: list[tuple[type, dict[str, Any]]] = [
+BAD = [
     (RobotsPolicy, {"refresh_ahead": 0.91}),
     (RobotsPolicy, {"infer_missing": 1}),
     (RecrawlPolicy, {"min_interval": -1.0}),
@@ -53,7 +52,7 @@ BAD: list[tuple[type, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("policy", "options"), BAD, ids=lambda value: value.__name__ if isinstance(value, type) else str(value)
 )
-def test_a_bad_option_is_refused_by_name(policy: type, options: dict[str, Any]) -> None:
+def test_a_bad_option_is_refused_by_name(policy, options):
     (name,) = options
     with pytest.raises(InvalidOption, match=rf"{policy.__name__}: {name} (\(None for no limit\) )?must be"):
         policy(**options)
@@ -79,7 +78,7 @@ def test_an_override_of_one_origin_follows_the_other_options() -> None:
         ({"max_waiting": 3}, "'max_waiting' cannot differ between origins; these can: min_delay"),
     ],
 )
-def test_what_cannot_be_at_one_origin_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_at_one_origin_is_refused_by_name(options, message):
     with pytest.raises(InvalidOption, match=message):
         PacingPolicy().override("https://example.com", **options)
     with pytest.raises(InvalidOption, match=message.replace("override", "overrides")):

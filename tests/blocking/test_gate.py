@@ -5,12 +5,10 @@ import gc
 import itertools
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 import polite
-from polite.blocking import Gate, Permit
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
@@ -26,7 +24,7 @@ def until(condition) -> None:
         time.sleep(0.001)
 
 
-def waiting(gate: Gate) -> int:
+def waiting(gate):
     return len(gate._thread._waiting)
 
 
@@ -36,7 +34,7 @@ def clock() -> HastyClock:
 
 
 @pytest.fixture
-def gate(clock: HastyClock) -> Iterator[Gate]:
+def gate(clock):
     with opened(ScriptedTransport({ROBOTS: Reply(200, RULES)}), clock=clock) as gate:
         yield gate
 
@@ -60,7 +58,7 @@ def test_errors_are_those_of_the_gate_unchanged(url: str, error: type[Exception]
         assert raised.value.decision.reason is polite.Reason.UNREACHABLE
 
 
-def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
+def test_a_thread_that_would_wait_for_itself_is_refused(gate):
     with (
         gate.permit(PAGE),
         pytest.raises(polite.PermitMisused, match="leave that block first"),
@@ -69,7 +67,7 @@ def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
         pass
 
 
-def test_a_permit_has_the_url_to_send_and_is_entered_and_reported_once(gate: Gate):
+def test_a_permit_has_the_url_to_send_and_is_entered_and_reported_once(gate):
     permit = gate.permit("HTTPS://user:pw@SITE.test/a/../page#x")
     with pytest.raises(polite.PermitMisused, match="outside"):
         permit.report(status=200)
@@ -106,14 +104,14 @@ def test_many_threads_share_a_gate_and_every_gap_is_kept(clock: HastyClock):
     assert min(b - a for times in granted.values() for a, b in itertools.pairwise(times)) >= 1.0
 
 
-def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
-    kept: list[Permit] = []
+def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate):
+    kept = []
     Thread(lambda: kept.append(gate.permit(PAGE).__enter__())).outcome()
     with gate.permit(PAGE):
         assert not kept[0].valid
 
 
-def test_a_permit_that_is_dropped_is_left(gate: Gate):
+def test_a_permit_that_is_dropped_is_left(gate):
     gate.acquire(PAGE)
     gc.collect()
     with gate.permit(PAGE) as permit:

@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,6 @@ from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import STORE_CONTRACT
-from polite.testing.contracts import StoreCheck
 
 SITE = Origin.of("https://site.test/")
 POLICY = RobotsPolicy()
@@ -39,7 +36,7 @@ class EarlyClock(SystemClock):
 
 
 @pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on", "redis"])
-async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[RobotsStore]:
+async def store(request, tmp_path):
     if request.param == "redis":
         link = RedisLink.to(Address.of(request.getfixturevalue("valkey").url))
         yield RedisStore(link, EarlyClock())
@@ -56,7 +53,7 @@ async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Robot
 
 
 @pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__)
-async def test_a_store_keeps_the_contract(store: RobotsStore, check: StoreCheck) -> None:
+async def test_a_store_keeps_the_contract(store, check):
     await check(lambda: store, now=120.0)
 
 
@@ -64,9 +61,9 @@ class Careless(MemoryStore):
     def __init__(self, defect: str) -> None:
         super().__init__()
         self._defect = defect
-        self._own: dict[object, Any] = {}
+        self._own = {}
 
-    async def load(self, origin: Origin) -> Any:
+    async def load(self, origin):
         return self._own.get(origin.host if self._defect == "hosts" else origin)
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
@@ -90,7 +87,7 @@ class Careless(MemoryStore):
         return self._held.get(origin)
 
     @property
-    def _held(self) -> dict[Any, Any]:
+    def _held(self):
         return self._own.setdefault("held", {})
 
 
@@ -186,7 +183,7 @@ async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memor
 
 
 @pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])
-def test_a_memory_store_without_capacity_is_refused(option: dict[str, Any]) -> None:
+def test_a_memory_store_without_capacity_is_refused(option):
     (name,) = option
     with pytest.raises(InvalidOption, match=f"MemoryStore: {name} must be an integer"):
         MemoryStore(**option)

@@ -1,18 +1,14 @@
 """What every Scheduler and every ValidatorStore does; a new one joins with a line. And the contract finds those that do not."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
-
 import pytest
 
 from polite import schedulers
 from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.origin import Target
-from polite.ports import Scheduler, Validators, ValidatorStore
+from polite.ports import Validators, ValidatorStore
 from polite.stores.memory import MemoryValidators
 from polite.stores.sqlite import SqliteStore
-from polite.task import Task
 from polite.testing.contracts import SCHEDULER_CONTRACT, Check
 
 MAKERS = [
@@ -28,23 +24,23 @@ MAKERS = [
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("check", SCHEDULER_CONTRACT, ids=lambda check: check.__name__)
-def test_a_scheduler_keeps_the_contract(check: Check, make: Callable[[], Scheduler]) -> None:
+def test_a_scheduler_keeps_the_contract(check, make):
     check(make)
 
 
 class Careless(schedulers.Fifo):
-    def next(self) -> Task:
+    def next(self):
         return min((tasks[0] for tasks in self._tasks.values()), key=lambda entry: entry[1])[2]
 
 
 class Forgetful(schedulers.Fifo):
-    def add(self, task: Task) -> None:
+    def add(self, task):
         if task.origin.text not in self._ready:
             super().add(task)
 
 
 class Greedy(schedulers.Fifo):
-    def next(self) -> Task:
+    def next(self):
         task = super().next()
         if self._tasks.get(task.origin.text):
             self.ready(task.origin)
@@ -52,7 +48,7 @@ class Greedy(schedulers.Fifo):
 
 
 @pytest.mark.parametrize("make", [Careless, Forgetful, Greedy])
-def test_the_contract_finds_a_scheduler_that_breaks_it(make: Callable[[], Scheduler]) -> None:
+def test_the_contract_finds_a_scheduler_that_breaks_it(make):
     def broken(check: Check) -> bool:
         try:
             check(make)
@@ -69,7 +65,7 @@ TAG = Validators('"2"')
 
 
 @pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on"])
-async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[ValidatorStore]:
+async def store(request, tmp_path):
     stores = {
         "memory": MemoryValidators,
         "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite"),
@@ -136,6 +132,6 @@ async def test_memory_is_bounded_in_octets_and_counts_back_to_nothing() -> None:
 
 
 @pytest.mark.parametrize("options", [{"max_urls": 0}, {"max_urls": 1.5}, {"max_memory": 1}])
-def test_memory_refuses_limits_that_are_none(options: dict[str, Any]) -> None:
+def test_memory_refuses_limits_that_are_none(options):
     with pytest.raises(InvalidOption, match=f"MemoryValidators: {next(iter(options))}"):
         MemoryValidators(**options)

@@ -1,7 +1,6 @@
 """Sixty blocked addresses, by each way that leads to them: refused, and no socket is opened."""
 
 import socket
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, ip_address
 from types import SimpleNamespace
@@ -67,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @asynccontextmanager
-async def gated(nameserver: str = "127.0.0.1:1") -> AsyncIterator[polite.Gate]:
+async def gated(nameserver="127.0.0.1:1"):
     async with polite.open_gate(
         "FaultBot/1.0",
         pacing=polite.PacingPolicy(min_delay=0),
@@ -91,7 +90,7 @@ def records(address: object, *before: str) -> dict[int, list[tuple[str, ...]]]:
     return {kind: [*((each,) for each in before), (str(address),)], other: [()]}
 
 
-def names(*before: Callable[[object], str]) -> dict[tuple[str, int], list[tuple[str, ...]]]:
+def names(*before):
     return {
         (f"n{number}.test", kind): said
         for number, address in enumerate(BAD)
@@ -125,7 +124,7 @@ def named() -> list[str]:
         *((way, each) for way in (as_they_are, oddly_spelt, named) for each in ("http", "ftp")),
     ],
 )
-async def test_an_address_or_a_name_that_leads_to_one(made, way: Callable[[], list[str]], scheme: str):
+async def test_an_address_or_a_name_that_leads_to_one(made, way, scheme):
     async with telling(names()) as nameserver, gated(nameserver) as gate:
         let_through = [each for each in way() if not await refused(gate, f"{scheme}://{each}/")]
     assert let_through == []

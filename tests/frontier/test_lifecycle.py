@@ -1,7 +1,6 @@
 """Pause, close, join and drain; the end of the gate is the end of its frontiers."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from tests.support import A, B, fetch_all, now
     "option", ["max_waiting", "max_done", "max_tries", "max_robots_tries", "max_robots_fetches"]
 )
 @pytest.mark.parametrize("value", [0, 1.5, True])
-async def test_a_limit_that_is_no_whole_number_is_refused(opened: Opened, option: str, value: Any) -> None:
+async def test_a_limit_that_is_no_whole_number_is_refused(opened, option, value):
     async with opened() as (_, gate):
         with pytest.raises(polite.InvalidOption, match=f"Frontier: {option} "):
             Frontier(gate, **{option: value})

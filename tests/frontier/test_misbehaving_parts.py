@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from polite import schedulers
 from polite.events import Event, OriginPostponed
 from polite.robots.exchange import Reply
 from polite.task import Task
-from tests.frontier.support import Drained, Opened
 from tests.support import A, B, fetch_all, fetch_rest, scripted_gate
 
 
@@ -34,7 +32,7 @@ class Wrong(schedulers.Fifo):
             raise self.error
         super().ready(origin)
 
-    def next(self) -> Any:
+    def next(self):
         self.calls += 1
         if self.calls < 3:
             self.chosen.append(super().next())
@@ -85,7 +83,7 @@ async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(opened, drained, 
             pass
 
 
-async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened: Opened, drained: Drained):
+async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened, drained):
     class Hasty(schedulers.Fifo):
         def next(self) -> Task:
             super().next()
@@ -109,8 +107,8 @@ def no_scope_of_a_page(target: polite.Target) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("pacing", [{"concurrency": 2}, {"scopes": no_scope_of_a_page}])
 async def test_a_scheduler_that_fails_when_a_delay_ends_or_an_origin_is_dropped_is_reported(
-    opened: Opened, drained: Drained, pacing: dict[str, Any]
-) -> None:
+    opened, drained, pacing
+):
     class Deaf(schedulers.Fifo):
         def ready(self, origin: polite.Origin) -> None:
             raise KeyError("broken")
@@ -126,13 +124,13 @@ async def test_a_scheduler_that_fails_when_a_delay_ends_or_an_origin_is_dropped_
         assert len(await drained(frontier)) == 1
 
 
-async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tries(opened: Opened) -> None:
+async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tries(opened):
     def scopes(target: polite.Target) -> tuple[object, ...]:
         if target.path == "/robots.txt":
             return (target.origin,)
         raise ZeroDivisionError("no scope")
 
-    options: dict[str, Any] = {"max_robots_tries": 4}
+    options = {"max_robots_tries": 4}
     async with opened(pacing=polite.PacingPolicy(scopes=scopes), **options) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         frontier.close()
@@ -169,7 +167,7 @@ async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_erro
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_an_overloaded_gate_is_asked_again(opened: Opened, known: bool) -> None:
+async def test_an_overloaded_gate_is_asked_again(opened, known):
     """`known`: the rules are known, and only turns are requested."""
     events: list[Event] = []
     pacing = polite.PacingPolicy(max_waiting=1)

@@ -1,8 +1,6 @@
 """`put` and its kin, each URL or key once, with checked options; and `next` and `until_waiting`, for a host with its own loop."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ from polite.frontier.frontier import FrontierClosed
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened, fetched_by_next, one_process
+from tests.frontier.support import Opened, fetched_by_next, one_process
 from tests.sitemaps.support import urlset
 from tests.support import RULES, A, B, end_next, fetch_all, now, scripted_gate
 
@@ -62,7 +60,7 @@ async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_sto
 async def test_put_many_puts_what_an_async_iterator_gives_as_soon_as_it_comes(opened: Opened) -> None:
     given: list[int] = []
 
-    async def found() -> AsyncIterator[str]:
+    async def found():
         for number in range(6):
             given.append(number)
             yield f"{A}/{number % 5}"
@@ -110,8 +108,8 @@ async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     ],
 )
 async def test_an_option_that_orders_nothing_or_that_no_file_can_hold_is_refused_and_hinders_no_other(
-    opened: Opened, drained: Drained, option: str, value: Any
-) -> None:
+    opened, drained, option, value
+):
     async with opened() as (frontier, _):
         with pytest.raises(InvalidOption, match=f"{option}="):
             await frontier.put(A, **{option: value})

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,13 +9,11 @@ import pytest
 import polite
 from polite.events import Dropped, Event, OriginPostponed, RobotsFetched
 from polite.frontier import dispatcher
-from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.testing import LoopClock, ScriptedTransport
-from tests.frontier.support import Opened
 from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, now, scripted_gate
 
 
@@ -34,7 +31,7 @@ class FailingStore:
     async def close(self) -> None: ...
 
 
-async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) -> None:
+async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Failed(polite.Reason.TIMEOUT), RULES]}
 
@@ -66,7 +63,7 @@ async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_ma
 
 
 @pytest.mark.parametrize("reason", [each for each in polite.Reason if not each.may_pass])
-async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, reason: polite.Reason) -> None:
+async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened, reason):
     events: list[Event] = []
     robots = f"{A}/robots.txt"
     transport = ScriptedTransport({robots: [Failed(reason)]})
@@ -97,7 +94,7 @@ async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_o
     assert frontier.dropped == 0
 
 
-async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened: Opened) -> None:
+async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500)]}
 
@@ -114,10 +111,10 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     assert (frontier.done, frontier.dropped) == (1, 2)
 
 
-async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened: Opened):
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
-    frontiers: list[Frontier] = []
+    frontiers = []
 
     def pause_when_out_of_reach(event: Event) -> None:
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
@@ -139,7 +136,7 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
         assert await worker == [f"{A}/1", f"{A}/2"]
 
 
-async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
+async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened):
     clock = LoopClock()
 
     opening = opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2)
@@ -164,7 +161,7 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(opened, capl
     assert "disk on fire" in caplog.text
 
 
-async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened: Opened) -> None:
+async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened):
     transport = ScriptedTransport()
     transport.hold()
 
@@ -180,7 +177,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
 
 
 @pytest.mark.parametrize("may_pass", [True, False])
-async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened, may_pass: bool) -> None:
+async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened, may_pass):
     class Away(FailingStore):
         async def load(self, origin: polite.Origin) -> None:
             if now() < 600.0:
@@ -204,8 +201,8 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
     ],
 )
 async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
-    opened: Opened, reason: polite.Reason, max_outage: float, shortest: float, longest: float
-) -> None:
+    opened, reason, max_outage, shortest, longest
+):
     options = {"max_robots_tries": 2, "max_outage": max_outage}
     robots = polite.RobotsPolicy(nxdomain_retry=0)
     async with opened({f"{A}/robots.txt": [Failed(reason)]}, robots=robots, **options) as (frontier, _):
@@ -216,7 +213,7 @@ async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
     assert shortest <= now() <= longest
 
 
-async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
+async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened):
     policy = polite.RobotsPolicy(default_ttl=300)
 
     async with opened(robots=policy, max_robots_fetches=1) as (frontier, gate):
@@ -245,7 +242,7 @@ class Steps:
         self.number = 0
         self.dropped: Counter[int] = Counter()
         self.urls: list[str] = []
-        self.then: Callable[[], None] | None = None
+        self.then = None
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Dropped):

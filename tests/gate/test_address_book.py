@@ -1,7 +1,6 @@
 """The addresses of hosts: asked for once, remembered for a while, refreshed, bounded."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
@@ -13,14 +12,14 @@ HOST = "site.test"
 
 class Source:
     def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
-        self.found: Sequence[str] | BaseException = found
+        self.found = found
         self.ttl_s = ttl_s
         self.asked: list[str] = []
         self.closed = 0
         self.open = asyncio.Event()
         self.open.set()
 
-    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+    async def addresses(self, host):
         self.asked.append(host)
         await self.open.wait()
         if isinstance(self.found, BaseException):

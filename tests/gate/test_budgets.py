@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.support import now, scripted_gate
 
 
 async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -> None:
-    events: list[Any] = []
+    events = []
     async with opened(pacing=polite.PacingPolicy(max_pages=2), listener=events.append) as (gate, transport):
         await visit(gate)
         await visit(gate)
@@ -91,7 +90,7 @@ def of_customer(**budget: int) -> polite.PacingPolicy:
 
 @pytest.mark.parametrize(("budget", "limit"), [({"max_pages": 3}, 3), ({"max_bytes": 21}, 21)])
 async def test_the_origins_of_a_scope_have_one_budget(budget: dict[str, int], limit: int) -> None:
-    events: list[Any] = []
+    events = []
     async with opened(pacing=of_customer(**budget), listener=events.append) as (gate, _):
         (await gate.acquire("https://a.acme.test/")).unsent()
         for host in ("a", "b", "c"):

@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ from polite.robots.parse import parse
 from polite.robots.rule_index import RuleIndex
 from polite.testing import ScriptedTransport
 from tests.gate.support import SITE
-from tests.support import OpenedGate, scripted_gate
+from tests.support import scripted_gate
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Rules that nothing tells apart, and a path that holds what they look for, but for the last.
@@ -39,7 +37,7 @@ class Site(ScriptedTransport):
         return Reply(200, f"User-agent: *\n{self.rules}".encode(), cache_control=f"max-age={self.max_age}")
 
 
-def opened_on(site: Site, **robots: Any) -> OpenedGate:
+def opened_on(site, **robots):
     return scripted_gate(site, robots=polite.RobotsPolicy(**robots))
 
 
@@ -115,11 +113,11 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+def slow(monkeypatch):
     """From now each job of a thread takes so many seconds."""
 
     def switch(seconds: float) -> None:
-        def run(_: object, job: Callable[[], object]) -> "Awaitable[object]":
+        def run(_, job):
             async def later() -> object:
                 await asyncio.sleep(seconds)
                 return job()
@@ -154,8 +152,8 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(question, e
 
 @QUESTIONS
 async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
-    question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
-) -> None:
+    question, slow
+):
     site = Site(HOSTILE, max_age=0)
     async with opened_on(site, min_ttl=0.0) as gate, asyncio.timeout(100_000):
         slow(600)

@@ -3,8 +3,6 @@
 import asyncio
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,13 +13,13 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import now, scripted_gate
 
 
 class Own:
     """A throttle of the user's own that asks for `seconds`; it fails if these are None."""
 
-    def __init__(self, seconds: Any) -> None:
+    def __init__(self, seconds):
         self.seconds = seconds
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
@@ -100,7 +98,7 @@ async def test_robots_txt_tells_a_quota_too() -> None:
         assert "6 s between requests" in str(await gate.explain(ROBOTS))
 
 
-async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> None:
+async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path):
     store = str(tmp_path / "robots.sqlite")
     async with opened(store=store) as (gate, _):
         await visit(gate, RateLimit='"d";r=0;t=3000')
@@ -112,7 +110,7 @@ MIDNIGHT, HOUR = 19_676 * 86_400.0, 3_600.0
 OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
 
 
-def opened_at(hour: float, robots: bytes = OFFICE, **options: Any) -> OpenedGate:
+def opened_at(hour, robots=OFFICE, **options):
     return scripted_gate(serving(robots), clock=LoopClock(epoch=MIDNIGHT + hour * HOUR), **options)
 
 
@@ -318,7 +316,7 @@ async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None
 
 
 @pytest.mark.parametrize("seconds", [0.0, None, float("inf")])
-async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds: Any) -> None:
+async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds):
     throttle = Own(0.5)
     async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=throttle) as (gate, _):
         throttle.seconds = seconds

@@ -29,7 +29,6 @@ from polite.events import (
 from polite.origin import Origin
 from polite.robots.exchange import Failed, Reply
 from polite.robots.rules import RuleSet
-from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, PRIVATE, ROBOTS, RULES, SITE, opened, visit
@@ -282,7 +281,7 @@ class SlowStore(MemoryStore):
         self.saving = asyncio.Event()
         self.saved: list[Origin] = []
 
-    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+    async def save(self, origin, snapshot):
         self.saving.set()
         await asyncio.sleep(self._takes_s)
         self.saved.append(origin)

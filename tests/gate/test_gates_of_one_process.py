@@ -6,10 +6,8 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -35,14 +33,14 @@ def clock() -> LoopClock:
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[list[warnings.WarningMessage]]:
+def told():
     """The warnings of the test. None is an error."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         yield told
 
 
-def opened(site: TimedTransport, clock: LoopClock, agent: str = AGENT, **options: Any) -> Any:
+def opened(site, clock, agent=AGENT, **options):
     return scripted_gate(site, agent=agent, clock=clock, **options)
 
 
@@ -214,7 +212,7 @@ def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.Mo
     delays, ticks, seed = ProcessDelays(), count(), random.randrange(2**32)
     looked = module.Member.delay
 
-    def look_and_dawdle(member: Any, scope: Any, at: float) -> None:
+    def look_and_dawdle(member, scope, at):
         looked(member, scope, at)
         time.sleep(random.choice([0, 0, 0.0001]))
 

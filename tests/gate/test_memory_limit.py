@@ -1,7 +1,6 @@
 """`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from polite.robots.rules import RuleSet
 from polite.robots.snapshot import renewed
 from polite.stores.memory import MemoryStore
 from polite.testing import ManualClock, ScriptedTransport
-from tests.support import OpenedGate, scripted_gate
+from tests.support import scripted_gate
 
 MIB = 1 << 20
 # About 2 MB once it has been asked.
@@ -31,7 +30,7 @@ def serving(*numbers: int, answer: Reply = HOSTILE) -> ScriptedTransport:
     return ScriptedTransport({f"https://host{number}.test/robots.txt": answer for number in numbers})
 
 
-def opened(transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any) -> OpenedGate:
+def opened(transport, store=None, **robots):
     return scripted_gate(
         transport, store=store, robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots})
     )

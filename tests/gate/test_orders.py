@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,7 +49,7 @@ def test_patterns_are_canonical(given: str, pattern: str) -> None:
         "https://a.test/*.pdf",
     ],
 )
-def test_what_is_no_pattern_is_refused(given: Any) -> None:
+def test_what_is_no_pattern_is_refused(given):
     with pytest.raises(InvalidOption, match="pattern"):
         pattern_of(given)
 
@@ -187,7 +186,7 @@ async def test_a_gate_that_closes_ends_the_wait_and_no_more_may_wait_than_the_li
         {"because": "x", "until": 9e9, "for_": 5},
     ],
 )
-async def test_wrong_arguments_are_refused_at_once(options: dict[str, Any]) -> None:
+async def test_wrong_arguments_are_refused_at_once(options):
     async with opened() as (gate, _):
         with pytest.raises(InvalidOption, match="because|by|for_|until"):
             gate.hold(SITE, **options)

@@ -2,13 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from polite.errors import Overloaded
-from polite.events import Event
 from polite.gate.fetcher import Downloads, RobotsFetcher
 from polite.gate.rules import OriginManager
 from polite.gate.single_flight import FlightLost, SingleFlight
@@ -35,7 +33,7 @@ STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 async def managing(*answers, clock=None, store=None, **policy):
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
     clock = clock or LoopClock()
-    events: list[Event] = []
+    events = []
     turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher(Downloads({"https": transport}, FetchPolicy()), turns, clock, robots)
@@ -144,7 +142,7 @@ class Hangar:
         self.flights: dict[str, SingleFlight[str]] = {}
         self.landed = 0
 
-    def start(self, work: Callable[[], Awaitable[str]]) -> SingleFlight[str]:
+    def start(self, work):
         flight = self.flights["one"] = SingleFlight(work, name="one", on_end=self.land)
         return flight
 

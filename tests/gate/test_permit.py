@@ -4,10 +4,8 @@
 """
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -45,7 +43,7 @@ async def test_the_delay_starts_at_the_report_or_the_end(said: str | None, ancho
 
 
 @pytest.mark.parametrize("status", ["503", True])
-async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status: Any) -> None:
+async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status):
     async with opened() as (gate, _):
         async with gate.permit(PAGE) as permit:
             with pytest.raises(polite.InvalidOption, match="status"):
@@ -59,7 +57,7 @@ async def test_each_is_said_once_in_order_and_inside_the_permit() -> None:
     async with opened() as (gate, _):
         permit = gate.permit(PAGE)
 
-        def misused(match: str, *calls: Any) -> None:
+        def misused(match, *calls):
             for call in calls:
                 with pytest.raises(polite.PermitMisused, match=match):
                     call()
@@ -90,7 +88,7 @@ async def test_a_permit_is_left_by_a_callback_of_the_loop_for_which_its_own_task
         assert permit.scopes == ()
 
 
-async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> None:
+async def cancelled_after(seconds, wait):
     # This timer is set before those of `wait`, which begins at once if tasks are eager: it is called first at the same instant.
     loop = asyncio.get_running_loop()
     due = loop.create_future()
@@ -125,7 +123,7 @@ async def cancelled(gate: polite.Gate) -> polite.Permit:
 
 
 @pytest.mark.parametrize("state", [new, entered, failed, cancelled])
-async def test_a_turn_of_which_nothing_was_sent_goes_back_without_a_delay(state: Any) -> None:
+async def test_a_turn_of_which_nothing_was_sent_goes_back_without_a_delay(state):
     async with opened() as (gate, _):
         await visit(gate)
         permit = await state(gate)
@@ -306,7 +304,7 @@ async def test_a_permit_that_is_open_and_ready_later_waits_for_the_delay() -> No
         assert now() == pytest.approx(charged + 1.0)
 
 
-def by_address(**options: Any) -> Any:
+def by_address(**options):
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
     return scripted_gate(pacing=pacing, addresses=Names(took_s=2.0), **options)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -43,7 +42,7 @@ def fetcher(transport, pacing=None, robots=None, **fetching):
 
 
 # /robots.txt -> /1 -> /2 ... -> the file at the last.
-CHAIN: dict[str, Any] = {
+CHAIN = {
     ROBOTS: Reply(302, location="/1"),
     **{f"{SITE_URL}/{number}": Reply(302, location=f"/{number + 1}") for number in range(1, 5)},
     f"{SITE_URL}/5": Reply(200, b"User-agent: *"),

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -25,7 +23,7 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 class Server(ScriptedTransport):
-    def __init__(self, robots: Reply | list[Reply] | None = None, script: Mapping[str, Any] | None = None):
+    def __init__(self, robots=None, script=None):
         super().__init__({ROBOTS: robots or Reply(404), **(script or {})})
         self.robots: list[float] = []
         self.pages: list[float] = []
@@ -41,7 +39,7 @@ class Server(ScriptedTransport):
         self.at[polite.Origin.of(url).text].append(self.pages[-1])
 
 
-CASES: dict[str, tuple[Reply, Any, float]] = {
+CASES = {
     "a Crawl-delay as long as the lifetime": (Reply(200, SLOW, cache_control="no-cache"), {}, 300.0),
     "min_delay": (
         Reply(200, RULES, cache_control="max-age=0"),
@@ -205,7 +203,7 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
 class FailingStore(MemoryStore):
     saved = 0
 
-    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
+    async def save(self, origin, snapshot):
         self.saved += 1
         if self.saved > 1:
             raise StoreFailed("the disk is full")

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -152,7 +150,7 @@ async def test_two_requests_of_a_scope_are_never_closer_than_its_delay_at_the_se
     _require_gaps(servers, lambda target: target.origin.host, pacing.min_delay)
 
 
-def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str], delay: float) -> None:
+def _require_gaps(servers, scope_of, delay):
     times: dict[str, list[float]] = defaultdict(list)
     for at, url in servers.arrived:
         times[scope_of(polite.Target.of(url))].append(at)
@@ -161,8 +159,8 @@ def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str]
 
 
 @pytest.mark.parametrize("returned", ["site", None, (), ([],), ["site"], ("site", ([],))])
-async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned: Any) -> None:
-    def groups(target: polite.Target) -> Any:
+async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned):
+    def groups(target):
         return returned
 
     custom = Scopes(custom=[polite.CustomScope("customer", lambda target: 5)])  # type: ignore[arg-type,return-value]

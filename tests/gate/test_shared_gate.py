@@ -9,8 +9,6 @@ import polite
 from polite.compose.shared import share_turns
 from polite.events import Event, Skipped
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import Turn
-from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock
@@ -40,7 +38,7 @@ class LosingPacer(LocalPacer):
         super().__init__(LoopClock())
         self.lost_at = -1.0
 
-    def holds(self, turn: Turn) -> bool:
+    def holds(self, turn):
         return turn.granted_at is None or turn.granted_at > self.lost_at
 
     def lose_all(self) -> None:
@@ -116,7 +114,7 @@ async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_
     assert transport.times == [pytest.approx(0.0), pytest.approx(22.0)]
 
 
-async def saved_by_another(store: RobotsStore) -> None:
+async def saved_by_another(store):
     async with scripted_gate({ROBOTS: Reply(200, RULES)}, store=store) as other:
         await other.check(PAGE)
 

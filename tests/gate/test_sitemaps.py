@@ -4,12 +4,10 @@ import asyncio
 import gzip
 import tracemalloc
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 import polite
-from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
@@ -23,7 +21,7 @@ SITE = "https://example.com"
 ROBOTS, USUAL = f"{SITE}/robots.txt", f"{SITE}/sitemap.xml"
 
 
-def xml(text: str, **fields: Any) -> Reply:
+def xml(text, **fields):
     return Reply(200, text.encode(), **fields)
 
 
@@ -33,12 +31,12 @@ def named(*urls: str, rules: str = "") -> Reply:
     )
 
 
-async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[list[str], list[SitemapFile]]:
+async def listed(gate, site=SITE, **options):
     sitemaps = gate.sitemaps(site, **options)
     return [entry.url async for entry in sitemaps], sitemaps.files
 
 
-async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
+async def of(script, **options):
     async with scripted_gate(script, pacing=polite.PacingPolicy(min_delay=0)) as gate:
         return await listed(gate, **options)
 
@@ -78,7 +76,7 @@ async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
 
 
 class Endless(ScriptedTransport):
-    async def get(self, ask: Ask) -> Reply | Failed:
+    async def get(self, ask):
         self.asked.append(ask.target.url)
         return xml(index(*(f"{SITE}/{len(self.asked)}-{each}.xml" for each in range(3))))
 
@@ -91,7 +89,7 @@ class Endless(ScriptedTransport):
         ({"max_files": 2}, 2, "more than SitemapPolicy.max_files=2 files"),
     ],
 )
-async def test_indexes_that_lead_to_ever_more_indexes_end(limit: Any, fetched: int, problem: str):
+async def test_indexes_that_lead_to_ever_more_indexes_end(limit, fetched, problem):
     async with scripted_gate(Endless(), pacing=polite.PacingPolicy(min_delay=0)) as gate:
         _, files = await listed(gate, policy=SitemapPolicy(**limit))
     assert len(files) == fetched
@@ -284,7 +282,7 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
         (Reply(200, gzip.compress(b"[" + b" " * 50_000_000)), f"more than {TDM_LIMIT} octets", True),
     ],
 )
-async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, problem: str, reserved: bool):
+async def test_what_is_no_file_reserves_nothing_or_everything(reply, problem, reserved):
     async with scripted_gate({FILE: reply}) as gate:
         file = await gate.tdm_file(f"{SITE}/any/page?x")
     assert file.problem == problem
@@ -309,7 +307,7 @@ async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_i
 
 async def test_a_transport_that_ignores_the_limit_fills_no_memory():
     class Unlimited(ScriptedTransport):
-        async def stream(self, ask: Ask, begun: Any, take: Any) -> Any:
+        async def stream(self, ask, begun, take):
             begun(Reply(200))
             for _ in range(200):
                 await take(b"[" + b" " * 100_000)

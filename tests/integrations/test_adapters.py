@@ -1,24 +1,21 @@
 """The adapters of requests and niquests: retries of urllib3, its pool, and requests that were prepared before."""
 
 from importlib import import_module
-from typing import Any
 
 import pytest
 
 import polite
-from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ADAPTERS, opened
-from tests.integrations.site import Site
 
 pytestmark = pytest.mark.parametrize("name", ADAPTERS)
 
 
-def retrying(name: str, **options: Any) -> dict[str, Any]:
+def retrying(name, **options):
     urllib3 = import_module("urllib3.util" if name == "requests" else "urllib3_future.util")
     return {"max_retries": urllib3.Retry(**options)}
 
 
-async def test_retries_after_a_status_take_turns_of_their_own(name: str, clock: HastyClock, site: Site):
+async def test_retries_after_a_status_take_turns_of_their_own(name, clock, site):
     site.refusals = 2
     async with opened(name, clock, adapter=retrying(name, total=3, status_forcelist=[429])) as client:
         for path in ("/refuse", "/next"):
@@ -29,7 +26,7 @@ async def test_retries_after_a_status_take_turns_of_their_own(name: str, clock: 
     assert site.paced()
 
 
-async def test_retries_after_a_failure_take_turns_of_their_own(name: str, clock: HastyClock, site: Site):
+async def test_retries_after_a_failure_take_turns_of_their_own(name, clock, site):
     async with opened(name, clock, adapter=retrying(name, total=2)) as client:
         with pytest.raises(client.module.ConnectionError):
             await client.get(site.url("/broken"))
@@ -39,7 +36,7 @@ async def test_retries_after_a_failure_take_turns_of_their_own(name: str, clock:
     assert site.paced()
 
 
-async def test_the_smallest_pool_is_enough(name: str, clock: HastyClock, site: Site) -> None:
+async def test_the_smallest_pool_is_enough(name, clock, site):
     smallest = {"pool_connections": 1, "pool_maxsize": 1, "pool_block": True}
     async with opened(name, clock, adapter=smallest) as client:
         for n in range(4):
@@ -47,7 +44,7 @@ async def test_the_smallest_pool_is_enough(name: str, clock: HastyClock, site: S
     assert site.paced()
 
 
-async def test_a_prepared_request_is_sent_as_it_was_decided(name: str, clock: HastyClock, site: Site) -> None:
+async def test_a_prepared_request_is_sent_as_it_was_decided(name, clock, site):
     async with opened(name, clock) as client:
         prepared = client.module.Request("GET", site.url("/")).prepare()
         prepared.url = site.url("/private/../a|b?c=%zz#d")

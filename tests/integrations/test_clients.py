@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import niquests
@@ -13,11 +11,10 @@ import polite
 from polite.errors import OriginDeclined
 from polite.events import CircuitOpened, Event
 from polite.integrations import aiohttp as of_aiohttp
-from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ALL, FOR_LOOPS, FOR_THREADS, STREAMING, Client, opened
 from tests.integrations.site import AGENT, Site
 
-RECRAWL: Any = {"recrawl": polite.RecrawlPolicy()}
+RECRAWL = {"recrawl": polite.RecrawlPolicy()}
 TAGGED = {"If-None-Match": '"1"'}
 LENGTH = 800_000
 KINDS = pytest.mark.parametrize("path", ["/tagged", "/tagged/chunked"])
@@ -25,7 +22,7 @@ OTHER = {"User-Agent": "Mozilla/5.0"}
 
 
 @pytest.fixture(params=ALL)
-async def client(request: pytest.FixtureRequest, clock: HastyClock) -> AsyncIterator[Client]:
+async def client(request, clock):
     async with opened(request.param, clock, **RECRAWL) as client:
         yield client
 
@@ -76,7 +73,7 @@ async def test_a_429_delays_the_next_request_as_it_says(client: Client, site: Si
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("where", ["client", "request"])
-async def test_another_user_agent_is_refused(name: str, where: str, clock: HastyClock, site: Site) -> None:
+async def test_another_user_agent_is_refused(name, where, clock, site):
     async with opened(name, clock, headers=OTHER if where == "client" else None) as client:
         with pytest.raises(polite.InvalidUserAgent, match="Mozilla"):
             await client.get(site.url("/"), headers=OTHER if where == "request" else {})
@@ -88,9 +85,9 @@ async def test_another_user_agent_is_refused(name: str, where: str, clock: Hasty
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_what_cannot_be_sent_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
+async def test_what_cannot_be_sent_is_no_failure_of_the_server(name, clock, site):
     events: list[Event] = []
-    options: Any = {"data": 5} if "curl" in name else {"headers": {"X-Name": "a\nb"}}
+    options = {"data": 5} if "curl" in name else {"headers": {"X-Name": "a\nb"}}
     async with opened(name, clock, listener=events.append) as client:
         errors = (TypeError, ValueError, *([client.failure] if "httpx" in name else []))
         for _ in range(10):
@@ -168,7 +165,7 @@ async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(client,
 
 @KINDS
 @pytest.mark.parametrize("name", ALL)
-async def test_octets_count_in_the_budget(name: str, clock: HastyClock, site: Site, path: str) -> None:
+async def test_octets_count_in_the_budget(name, clock, site, path):
     # Two pages reach the limit. No Content-Length announces chunks; urllib3-future does not tell of them either.
     async with opened(name, clock, pacing=polite.PacingPolicy(max_bytes=1_000_000)) as client:
         await client.get(site.url(path))
@@ -191,7 +188,7 @@ async def test_a_cancelled_request_ends_its_turn(client: Client, site: Site) -> 
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_a_gate_of_the_other_kind_is_refused(name: str, clock: HastyClock) -> None:
+async def test_a_gate_of_the_other_kind_is_refused(name, clock):
     needed = "polite.blocking.open_gate" if name in FOR_THREADS else "polite.open_gate"
     async with opened("async httpx" if name in FOR_THREADS else "requests", clock) as other:
         with pytest.raises(polite.InvalidOption, match=f"needs a gate of {needed}"):
@@ -205,7 +202,7 @@ async def test_the_middleware_that_was_not_called_says_how() -> None:
             await session.get("http://127.0.0.1:9/")
 
 
-async def test_a_multiplexed_session_of_niquests_gets_no_promises(clock: HastyClock, site: Site) -> None:
+async def test_a_multiplexed_session_of_niquests_gets_no_promises(clock, site):
     async with opened("async niquests", clock) as client:
         client.session.multiplexed = True
         for n in range(2):

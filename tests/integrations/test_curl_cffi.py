@@ -3,9 +3,7 @@
 import random
 import socket
 import ssl
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 import trustme
@@ -19,16 +17,16 @@ from polite.integrations.curl_cffi import request
 from polite.testing import ScriptedTransport
 from tests.blocking.support import Thread
 from tests.integrations.clients import opened
-from tests.integrations.site import AGENT, PAGE, RawSite, Site, served_raw
+from tests.integrations.site import AGENT, PAGE, RawSite, served_raw
 
 
 @pytest.fixture
-def session() -> Iterator[Any]:
+def session():
     with Session() as session:
         yield session
 
 
-def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, session: Any, site: Site):
+def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, session, site):
     headers = {"Cookie": "session=secret", "If-None-Match": '"1"', "X-Mine": "kept"}
     options = {"auth": ("user", "password"), "headers": headers}
 
@@ -43,7 +41,7 @@ def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, se
 @pytest.mark.parametrize(
     ("status", "after"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")]
 )
-def test_methods_change_as_in_browsers(gate, session: Any, site: Site, status: int, after: str):
+def test_methods_change_as_in_browsers(gate, session, site, status, after):
     response = request(gate, session, "POST", site.url(f"/hop?status={status}&to=/method"), data=b"x")
     assert response.text == f"{after} {'x' if after != 'GET' else ''}"
 
@@ -95,7 +93,7 @@ def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_p
         (True, {"headers": {"authorization": "Basic x"}}),
     ],
 )
-def test_what_hides_requests_is_refused(gate, site: Site, of_session: bool, option: Any):
+def test_what_hides_requests_is_refused(gate, site, of_session, option):
     named = pytest.raises(polite.InvalidOption, match=f"the session's|{next(iter(option))}")
     with Session(**option if of_session else {}) as session, named:
         request(gate, session, "GET", site.url("/"), **{} if of_session else option)
@@ -103,7 +101,7 @@ def test_what_hides_requests_is_refused(gate, site: Site, of_session: bool, opti
 
 
 @pytest.fixture
-def dying() -> Iterator[RawSite]:
+def dying():
     """A server that closes a connection at random instead of a response."""
     some = random.Random(3)
     with served_raw() as site:

@@ -5,8 +5,6 @@ import gzip
 import json
 import time
 import urllib.robotparser
-from collections.abc import Callable
-from typing import Any
 
 import protego
 import pytest
@@ -52,7 +50,7 @@ URLS = [
 ]
 
 
-def protegos(body: str) -> tuple[Any, Protego]:
+def protegos(body):
     return protego.Protego.parse(body), Protego.parse(body)
 
 
@@ -63,7 +61,7 @@ def robotparsers(body: str) -> tuple[urllib.robotparser.RobotFileParser, RobotFi
     return original, ours
 
 
-def strict(both: Callable[[str], Any], body: str) -> Any:
+def strict(both, body):
     """Return ours in the strict dialect."""
     if both is protegos:
         return Protego.parse(body, dialect=RFC9309)
@@ -72,7 +70,7 @@ def strict(both: Callable[[str], Any], body: str) -> Any:
     return ours
 
 
-def fetches(parser: Any, url: Any, agent: str = "x") -> bool:
+def fetches(parser, url, agent="x"):
     arguments = (url, agent) if isinstance(parser, Protego | protego.Protego) else (agent, url)
     return parser.can_fetch(*arguments)
 
@@ -82,7 +80,7 @@ BOTH = pytest.mark.parametrize("both", [protegos, robotparsers], ids=["protego",
 
 @BOTH
 @pytest.mark.parametrize("agent", AGENTS)
-def test_answers_are_alike(both: Any, agent: str) -> None:
+def test_answers_are_alike(both, agent):
     original, ours = both(FILE)
     assert [fetches(ours, url, agent) for url in URLS] == [fetches(original, url, agent) for url in URLS]
     assert ours.crawl_delay(agent) == original.crawl_delay(agent)
@@ -90,7 +88,7 @@ def test_answers_are_alike(both: Any, agent: str) -> None:
 
 
 @BOTH
-def test_the_interface_is_that_of_the_original(both: Any) -> None:
+def test_the_interface_is_that_of_the_original(both):
     original, ours = both("")
     assert {name for name in dir(type(original)) if not name.startswith("_")} <= set(dir(ours))
     # Not its private attributes.
@@ -127,7 +125,7 @@ LENIENT = {
 
 
 @pytest.mark.parametrize(("both", "rule", "url", "same"), LENIENT.values(), ids=LENIENT)
-def test_leniencies_are_kept_and_can_be_left_out(both: Any, rule: str, url: str, same: bool) -> None:
+def test_leniencies_are_kept_and_can_be_left_out(both, rule, url, same):
     body = f"{ALL_AGENTS}{rule}\n"
     original, ours = both(body)
     assert fetches(ours, url) is fetches(original, url)
@@ -184,7 +182,7 @@ FROM_URLLIB = {
     ],
     ids=[*DIFFERENT, *(f"urllib: {name}" for name in FROM_URLLIB)],
 )
-def test_what_differs_differs_as_documented(both: Any, row: tuple[str, str, str, bool]) -> None:
+def test_what_differs_differs_as_documented(both, row):
     body, url, agent, before = row
     assert [fetches(each, url, agent) for each in both(body)] == [before, not before]
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def linked(url: str) -> AsyncIterator[RedisLink]:
+async def linked(url):
     link = RedisLink.to(Address.of(url))
     try:
         yield link
@@ -69,8 +68,8 @@ async def test_a_script_that_the_server_does_not_know_is_sent_once(valkey: Valke
 
 
 async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_once(
-    start_valkey: Callable[..., ValkeyServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    start_valkey, monkeypatch
+):
     monkeypatch.setattr(link_module, "CALL_S", 0.2)
     valkey = start_valkey()
     async with linked(valkey.url) as link:
@@ -86,7 +85,7 @@ async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_o
         assert await link.step(PREFIX, "0") in ("2", "3")
 
 
-async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey: Callable[..., ValkeyServer]):
+async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey):
     valkey = start_valkey()
     async with linked(valkey.url) as link:
         await link.step(PREFIX, "1")
@@ -101,7 +100,7 @@ async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey: C
         assert await link.step(PREFIX, "1") in ("2", "12")
 
 
-async def test_a_master_that_became_a_replica_is_unreached(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_master_that_became_a_replica_is_unreached(start_valkey):
     server, other = start_valkey(), start_valkey()
     async with linked(server.url) as link:
         await link.step(PREFIX, "1")
@@ -110,7 +109,7 @@ async def test_a_master_that_became_a_replica_is_unreached(start_valkey: Callabl
             await link.step(PREFIX, "1")
 
 
-async def test_a_full_server_is_named(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_full_server_is_named(start_valkey):
     server = start_valkey()
     async with linked(server.url) as link:
         await link.step(PREFIX, "1")
@@ -130,7 +129,7 @@ def acl_rules(user: str = "polite") -> list[str]:
     return ["on", *line.removeprefix(head).replace("<password>", "hunter2").split()]
 
 
-def commands_of(scripts: Iterable[Path]) -> set[str]:
+def commands_of(scripts):
     text = "".join(script.read_text(encoding="utf-8") for script in scripts)
     return {f"+{name.lower()}" for name in re.findall(r"call\(\s*'([A-Z]+)'", text)}
 
@@ -148,7 +147,7 @@ def test_the_documented_acl_has_what_scripts_call_and_no_more() -> None:
 
 
 @pytest.fixture
-def acl(valkey: ValkeyServer) -> Iterator[Callable[..., str]]:
+def acl(valkey):
     """Make the user with the documented rules and others; return the URL that names it."""
 
     def make(*more: str, user: str = "polite") -> str:
@@ -181,7 +180,7 @@ async def test_the_documented_acl_is_enough(acl, valkey, caplog):
         ("resetkeys", "~polite:\\* permits it"),
     ],
 )
-async def test_what_an_acl_lacks_is_named(acl: Callable[..., str], taken_away: str, named: str) -> None:
+async def test_what_an_acl_lacks_is_named(acl, taken_away, named):
     async with linked(acl(taken_away)) as link:
         with pytest.raises(StoreFailed, match=named):
             await link.step(PREFIX, "1")

@@ -2,10 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 import redis.asyncio
@@ -13,16 +10,15 @@ import trustme
 
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, PoliteError, StoreFailed
-from polite.stores.redis.opening import SharedStore, open_shared
+from polite.stores.redis.opening import open_shared
 from tests.many.proxy import TcpProxy
-from tests.many.servers import ValkeyServer
 from tests.support import run_python
 
 SECRET = "hunter2"
 
 
 @asynccontextmanager
-async def opened(store: object) -> AsyncIterator[SharedStore]:
+async def opened(store):
     shared = await open_shared(store, SystemClock())
     try:
         yield shared
@@ -37,7 +33,7 @@ async def refusal(store: object, kind: type[PoliteError] = StoreFailed) -> str:
     return str(caught.value)
 
 
-async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> None:
+async def test_a_client_object_is_taken_and_left_open(valkey):
     client = redis.asyncio.Redis(port=valkey.port, password=None, decode_responses=True)
 
     async with opened(client) as shared:
@@ -97,7 +93,7 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(start_valke
     assert "POLITE_STORE_PASSWORD" in wrong
 
 
-async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey: Callable[..., ValkeyServer]):
+async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey):
     server = start_valkey("--maxmemory-policy", "allkeys-lru")
 
     message = await refusal(server.url)
@@ -120,7 +116,7 @@ async def test_a_server_without_append_only_file_is_warned_of(start_valkey, capl
     assert "CONFIG SET appendonly yes" in warned
 
 
-async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_replica_is_refused_with_the_masters_name(start_valkey):
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
     message = await refusal(replica.url)
@@ -129,7 +125,7 @@ async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Path:
+def authority(tmp_path):
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     cert = authority.issue_cert("localhost", "127.0.0.1")
@@ -138,7 +134,7 @@ def authority(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer, authority: Path) -> None:
+async def test_tls_is_spoken_and_the_certificate_is_checked(valkey, authority):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(authority / "cert.pem", authority / "key.pem")
     with TcpProxy(valkey.port, context) as proxy:
@@ -153,7 +149,7 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer
     assert "rediss://" in without
 
 
-async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: ValkeyServer) -> None:
+async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey):
     async with opened(valkey.url) as one, opened(valkey.url) as other:
         alone = await one.join("news")
         with_order = await other.join("news", order="priority")
@@ -170,7 +166,7 @@ async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: Valke
     }
 
 
-async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey: ValkeyServer) -> None:
+async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey):
     async with opened(valkey.url) as shared:
         await shared.join("news")
         valkey.client.hset("polite:{news}:crawl", "partitions", "8")
@@ -192,8 +188,8 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey:
     ],
 )
 async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_within_limits(
-    valkey: ValkeyServer, name: Any, lease: Any, message: str
-) -> None:
+    valkey, name, lease, message
+):
     async with opened(valkey.url) as shared:
         with pytest.raises(InvalidOption, match=message):
             await shared.join(name, lease_s=lease)

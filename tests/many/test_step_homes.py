@@ -1,11 +1,8 @@
 """step.lua, steps 8 to 11: homes that are left, claimed, held for long, and wanted; and it does no more than it was given."""
 
-from collections.abc import Callable
-
 import pytest
 
 from polite.stores.redis.changes import Hold, Leave, Mine, Out
-from polite.stores.redis.step import StepReply, Taken
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
@@ -23,7 +20,7 @@ def leave(process: Process, *, rest: int = 0, state: str | None = None, fence: i
     process.step(leaves=[Leave("a.example", given, rest, state)])
 
 
-def take(process: Process) -> Taken:
+def take(process):
     taken = process.take("a.example")
     assert taken is not None
     return taken
@@ -198,7 +195,7 @@ class Meter:
     def __init__(self, crawl: Crawl):
         self.client = crawl.client
 
-    def calls(self, act: Callable[[], StepReply]) -> int:
+    def calls(self, act):
         self.client.config_resetstat()
         reply = act()
         stats = self.client.info("commandstats")
@@ -229,13 +226,13 @@ def test_a_put_and_an_end_run_a_fixed_number_of_commands(crawl, entries, page, o
 MOST_COMMANDS = 700
 
 
-def meets(crawl: Crawl, step: Callable[[], StepReply]) -> int:
+def meets(crawl, step):
     """Repeat a step until nothing is left to do at once; return how many there were, none of them long."""
     meter = Meter(crawl)
     for count in range(1, 200):
-        replies: list[StepReply] = []
+        replies = []
 
-        def one_more(replies: list[StepReply] = replies) -> StepReply:
+        def one_more(replies=replies):
             replies.append(step())
             return replies[0]
 
@@ -258,7 +255,7 @@ def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(craw
 
     given_up = []
 
-    def step() -> StepReply:
+    def step():
         reply = one.step(check=False)
         given_up.extend(row.digest for _, row in reply.given_up)
         return reply

@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,15 +16,14 @@ from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.stores.redis.changes import Hold, Out, Postpone
 from polite.stores.redis.opening import open_shared
-from tests.many.servers import ValkeyCluster, ValkeyServer
-from tests.many.stepping import SECOND, Crawl, Process, digest, put
+from tests.many.stepping import SECOND, Crawl, digest, put
 from tests.many.test_link import acl_rules
 
 SITE = Origin.of("https://site.example/")
 
 
 @pytest.fixture
-def polite(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def polite(capsys):
     """Run the command; return what it prints. A failure prints its status and its message."""
 
     def run(*arguments: str) -> str:
@@ -48,13 +45,13 @@ def join(url: str, name: str = "news", **terms: str) -> None:
     asyncio.run(join())
 
 
-def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+def begun(valkey, name="news"):
     join(valkey.url, name, order="fifo")
     return Crawl(valkey, f"polite:{{{name}:0}}:")
 
 
 @pytest.fixture
-def crawl(valkey: ValkeyServer) -> Process:
+def crawl(valkey):
     process = begun(valkey).process("one")
     process.put("https://held.example/1", "https://held.example/2")
     process.take("held.example")
@@ -64,7 +61,7 @@ def crawl(valkey: ValkeyServer) -> Process:
     return process
 
 
-def test_ls_has_a_line_a_crawl(valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]) -> None:
+def test_ls_has_a_line_a_crawl(valkey, crawl, polite):
     begun(valkey, "other")
 
     assert polite("ls", valkey.url).splitlines() == [
@@ -182,7 +179,7 @@ def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(valkey, 
     assert polite("show", valkey.url, "--crawl", "r").endswith("there is no crawl 'r'")
 
 
-def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: Callable[..., str]) -> None:
+def test_a_cluster_is_listed_and_purged(valkey_cluster, polite):
     join(valkey_cluster.url)
     for number in range(8):
         prefix = f"polite:{{news:{number}}}:"
@@ -217,13 +214,13 @@ def test_wrong_usage_is_named(valkey, polite, arguments: list[str], wrong: str):
 
 
 def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    valkey, crawl, polite, monkeypatch
+):
     valkey.client.execute_command("ACL", "SETUSER", "polite-operator", "reset", *acl_rules("polite-operator"))
     monkeypatch.setenv("POLITE_STORE_USER", "polite-operator")
     monkeypatch.setenv("POLITE_STORE_PASSWORD", "hunter2")
     try:
-        outputs: list[Any] = [
+        outputs = [
             polite("ls", valkey.url),
             polite("show", "https://held.example", valkey.url, "--crawl", "news"),
         ]

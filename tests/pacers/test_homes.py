@@ -1,7 +1,6 @@
 """Homes: which process may send what. Names that all processes share, and the state that goes from owner to owner."""
 
 from base64 import b85encode
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -67,7 +66,7 @@ def test_opening_hours_and_divided_scopes_have_no_home() -> None:
 
 
 @pytest.mark.parametrize("scope", [1, None, ("a", "b")])
-def test_a_scope_whose_hash_another_process_does_not_know_is_refused(scope: Any) -> None:
+def test_a_scope_whose_hash_another_process_does_not_know_is_refused(scope):
     with pytest.raises(InvalidOption, match="Origin, ScopeName or str"):
         scope_name(scope)
 
@@ -77,7 +76,7 @@ SCOPES = TEXTS | st.builds(ScopeName, TEXTS, TEXTS)
 
 
 @given(SCOPES, SCOPES)
-def test_two_scopes_never_have_one_name(one: Any, other: Any) -> None:
+def test_two_scopes_never_have_one_name(one, other):
     assert (scope_name(one) == scope_name(other)) is (one == other and type(one) is type(other))
 
 

@@ -1,7 +1,6 @@
 """SharedPacer: turns only at homes that this process holds, whatever happens to them meanwhile."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ def shared(store, policy=None, homes=None, *, one=False):
     """Return the pacer and the homes of a new process. `one`: all scopes have one home."""
     policies = EffectivePolicies(policy or PacingPolicy())
     resolver = policies.scopes
-    divided: Any = resolver.divided if isinstance(resolver, ScopeResolver) else lambda _: False
+    divided = resolver.divided if isinstance(resolver, ScopeResolver) else lambda _: False
     names = HomeNames(lambda _: "everything") if one else HomeNames(divided=divided)
     homes = homes or store.process()
     pacer = SharedPacer(LoopClock(), homes, names, policies, lease_s=store.lease_s)
@@ -35,11 +34,11 @@ def shared(store, policy=None, homes=None, *, one=False):
     return pacer, homes
 
 
-def store(**options: Any) -> FakeStore:
+def store(**options):
     return FakeStore(LoopClock(), **options)
 
 
-async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s: float = 1.0) -> float:
+async def fetch(pacer, *scopes, takes_s=0.0, delay_s=1.0):
     turn = await pacer.acquire(scopes)
     granted = now()
     await asyncio.sleep(takes_s)
@@ -101,7 +100,7 @@ async def test_a_request_that_begins_anew_is_the_first_of_its_queue() -> None:
 
 async def test_acquire_later_calls_back_at_a_held_home_only() -> None:
     pacer, homes = shared(store())
-    calls: list[Any] = []
+    calls = []
     without = pacer.acquire_later([A], lambda *call: calls.append(call))
     await homes.take("a.test")
     request = pacer.acquire_later([A], lambda *call: calls.append(call))
@@ -118,7 +117,7 @@ async def test_acquire_later_calls_back_at_a_held_home_only() -> None:
 async def test_acquire_later_tells_of_a_home_that_is_lost_when_the_turn_comes() -> None:
     pacer, homes = shared(store())
     await fetch(pacer, A, delay_s=5.0)
-    errors: list[Any] = []
+    errors = []
     pacer.acquire_later([A], lambda _, error: errors.append((now(), type(error))))
     homes.lose_all()
     await asyncio.sleep(6.0)
@@ -248,7 +247,7 @@ async def test_what_was_learned_and_failures_go_with_the_home() -> None:
         ("unknown", (7.0, None)),
     ],
 )
-async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(how: str, left: Any) -> None:
+async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(how, left):
     pacer, homes = shared(store(), PacingPolicy(min_delay=7.0))
     if how == "open":
         await pacer.acquire([A])

@@ -5,7 +5,6 @@ import random
 import struct
 import tracemalloc
 from collections import deque
-from typing import Any
 
 import pytest
 
@@ -100,7 +99,7 @@ async def test_an_origin_of_a_slowed_scope_has_its_concurrency_again_once_it_res
 class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         given = {"min_delay": 2.0, "random": lambda: 0.0} | options
         self.least_s, self.law = given["min_delay"], LearnedPace(DelayThrottle(**given))
         self.wall, self.memory, self.pause = 1e9, b"", Pause(0.0, "")

@@ -1,7 +1,6 @@
 """The scopes of a URL beside its origin: which there are, in which order, and what holds for each."""
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ def customer(target: Target) -> str | None:
     return "acme" if "shop" in target.origin.host else None
 
 
-def bound(**options: Any) -> ScopeResolver:
+def bound(**options):
     return ScopeResolver(
         Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
     )
@@ -68,7 +67,7 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
         (lambda: PacingPolicy(scopes=("domain",)), "PacingPolicy: scopes"),
     ],
 )
-def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
+def test_what_is_no_scope_is_refused_by_name(make, message):
     with pytest.raises(InvalidOption, match=message):
         make()
 

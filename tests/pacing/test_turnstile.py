@@ -3,7 +3,6 @@
 import math
 import random
 import time
-from collections.abc import Hashable
 
 import pytest
 
@@ -164,7 +163,7 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     assert turnstile.outlook((A, IP), 0.0) == Outlook(20.0, IP, 2, 0, "shared address", None)
 
 
-def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
+def pass_by(turnstile, now, requests, key):
     for _ in range(requests):
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
 

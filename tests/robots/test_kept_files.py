@@ -4,7 +4,6 @@ import gc
 import pickle
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -26,7 +25,7 @@ def test_octets_come_back(octets: bytes):
     assert kept == octets == KeptOctets(octets)
 
 
-def traced(work: Callable[[], object]) -> int:
+def traced(work):
     """The octets that what the work returns takes."""
     gc.collect()
     tracemalloc.start()

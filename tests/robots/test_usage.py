@@ -1,7 +1,6 @@
 """usage: what a site says of the use of a page, by which line of what; what hostile input costs; signals; and the TDM file."""
 
 import json
-from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -11,7 +10,7 @@ from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals, read_signal, read_values
 from polite.terms.licenses import License
 from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
-from polite.terms.usage import Usage, UsageSource, usage
+from polite.terms.usage import UsageSource, usage
 
 PAGE = "https://example.com/a/page?x"
 RESERVED, FREE = (
@@ -20,7 +19,7 @@ RESERVED, FREE = (
 )
 
 
-def by(headers: Any = (), robots: str | None = None, **pieces: Any) -> Usage:
+def by(headers=(), robots=None, **pieces):
     return usage(headers, None if robots is None else parse(robots), "ExampleBot/1.0", PAGE, **pieces)
 
 
@@ -44,7 +43,7 @@ def meta(name: str, content: str) -> str:
         ({"tdm_file": RESERVED}, '{"location": "/a/", "tdm-reservation": 1} (/.well-known/tdmrep.json, rule 1)'),
     ],
 )  # fmt: skip
-def test_each_source_alone_refuses_and_says_by_what(pieces: dict[str, Any], line: str):
+def test_each_source_alone_refuses_and_says_by_what(pieces, line):
     said = by(**pieces)
     assert (said.ai_train, said.search) == (False, None)
     assert str(said.because("ai-train")[0]) == f"ai-train: refused by {line}"
@@ -236,7 +235,7 @@ FILE = b"""[
 ]"""
 
 
-def of(*rules: Any) -> TdmFile:
+def of(*rules):
     return parse_tdm_file(json.dumps(rules).encode())
 
 
@@ -264,14 +263,14 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
         *((value, None) for value in (2, "0", 0.0, False, None, [1], {}, "yes")),
     ],
 )
-def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value: Any, reserves: bool | None):
+def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value, reserves):
     file = of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]])
     assert reserved(file, "/") is reserves
     assert all(rule.careful for rule in file.rules)
 
 
 @pytest.mark.parametrize("location", [{}, {"location": ["/a"]}, {"location": "/" + "a" * 5_000}])
-def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict[str, Any]):
+def test_a_reservation_without_a_usable_location_is_for_all_paths(location):
     assert reserved(of({"tdm-reservation": 1, **location}), "/any") is True
     assert of({"tdm-reservation": 0, **location}).rules == ()
 

@@ -5,7 +5,6 @@ import pickle
 import tracemalloc
 import zlib
 from dataclasses import MISSING, fields, replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,7 +36,7 @@ def as_row_and_back(snapshot: Snapshot) -> Snapshot:
     return codec.snapshot(row)
 
 
-def with_unusual_fields(kind: Any) -> Any:
+def with_unusual_fields(kind):
     usual = {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}
     others = {bool: True, int: 7, float: 2.5, str: "other", type(None): 3}
     return kind(
@@ -52,7 +51,7 @@ def with_unusual_fields(kind: Any) -> Any:
     "access", [FILE, FILE.kept(), GONE, FAILED, *map(with_unusual_fields, (Found, Unavailable, Unreachable))]
 )
 @pytest.mark.parametrize("snapshot", [GOOD, BOTH])
-def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -> None:
+def test_every_field_of_a_snapshot_comes_back(access, snapshot):
     snapshot = replace(snapshot, access=access)
     assert as_row_and_back(snapshot) == snapshot
     assert decode(encode(snapshot)) == decode(memoryview(encode(snapshot))) == snapshot
@@ -110,7 +109,7 @@ def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
         *(("reason", "NO_SUCH_REASON"), ("failures", None)),
     ],
 )
-def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
+def test_a_row_that_makes_no_sense_is_refused(column, value):
     row = list(codec.row(NAME, GOOD))
     row[codec.COLUMNS.index(column)] = value
     with pytest.raises(codec.Unreadable, match=r"example\.com"):
@@ -137,7 +136,7 @@ def test_octets_of_an_earlier_release_are_read() -> None:
 ROW = codec.encoded(codec.row("", GOOD))
 
 
-def forged(column: str, value: Any) -> bytes:
+def forged(column, value):
     row = list(codec.row("", GOOD))
     row[codec.COLUMNS.index(column)] = value
     return MARK + codec.encoded(tuple(row))
@@ -183,7 +182,7 @@ def test_no_octets_raise_another_error(noise: bytes, at: int) -> None:
 
 
 def test_what_is_no_snapshot_or_no_octets_is_a_type_error() -> None:
-    wrong: Any = json
+    wrong = json
     for each in (wrong, replace(GOOD, access=wrong), replace(GOOD, fetched_at=True)):
         with pytest.raises(TypeError, match="snapshot must be a Snapshot"):
             encode(each)

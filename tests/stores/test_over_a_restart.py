@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from typing import Any
 
 import pytest
 
@@ -13,12 +12,12 @@ from polite.robots.exchange import Reply
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, visit
-from tests.support import RULES, OpenedGate, now, scripted_gate
+from tests.support import RULES, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-def run(store: Any, script: Any = None, **options: Any) -> OpenedGate:
+def run(store, script=None, **options):
     return scripted_gate(script or {ROBOTS: RULES}, store=store, **options)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
-from tests.support import RULES, OpenedGate, TimedTransport, now, scripted_gate
+from tests.support import RULES, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -32,7 +31,7 @@ def step(clock: LoopClock, seconds: float) -> None:
     clock.set_wall(clock.wall() + seconds)
 
 
-def opened(server: TimedTransport, clock: LoopClock, store: Any = None, **robots: Any) -> OpenedGate:
+def opened(server, clock, store=None, **robots):
     return scripted_gate(server, clock=clock, robots=polite.RobotsPolicy(**robots), store=store)
 
 

@@ -2,18 +2,15 @@
 
 import asyncio
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
-from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -46,7 +43,7 @@ class Server:
         pass
 
 
-def opened(server: Server, store: RobotsStore | None, **robots: Any) -> OpenedGate:
+def opened(server, store, **robots):
     return scripted_gate(server, robots=polite.RobotsPolicy(**robots), store=store)
 
 
@@ -110,7 +107,7 @@ STORES = {
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> RobotsStore:
+def store(request, tmp_path):
     return STORES[request.param](tmp_path)
 
 

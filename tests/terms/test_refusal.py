@@ -3,7 +3,6 @@
 import tomllib
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -86,6 +85,6 @@ def test_hostile_bodies_cost_the_same_calls_as_short_ones(piece: bytes):
         *(((200, (), body), "body must be bytes, str or None") for body in (5, [b"a"], Path())),
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_named(arguments: Any, problem: str):
+def test_a_wrong_argument_is_named(arguments, problem):
     with pytest.raises(InvalidOption, match=problem):
         refusal(*arguments)

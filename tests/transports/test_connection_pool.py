@@ -1,7 +1,6 @@
 """One pool for robots.txt and pages: when a connection is kept, and what a server that lies about its ends gets."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -12,7 +11,6 @@ from polite.origin import Target
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.transport import Script
 from polite.transports.connection_pool import ConnectionPool, SharedResponse, StrictResponse
 from polite.transports.http import HttpTransport, trusting
 
@@ -23,7 +21,7 @@ PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies"
 
 
-def talking(*answers: bytes | tuple[bytes, ...]) -> Script:
+def talking(*answers):
     """Answer the requests of one connection, in pieces where they are tuples, and keep it open."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +59,7 @@ class Client:
 
 
 @asynccontextmanager
-async def sharing(policy: FetchPolicy = HOME) -> AsyncIterator[Client]:
+async def sharing(policy=HOME):
     client = Client(policy)
     try:
         yield client

@@ -15,7 +15,6 @@ from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.transport import Script
 from polite.transports.http import HttpTransport
 from polite.transports.inflate import Inflater
 from tests.faults.stage import OK, RULES, chunked, hung_up_after, tls
@@ -178,7 +177,7 @@ async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> Non
     ],
     ids=["farewell", "cut", "cut large", "cut before the body", "cut after the length", "cut after the last chunk"],
 )  # fmt: skip
-async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(script: Script, end: BodyEnd):
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(script, end):
     async with tls(script)() as stage:
         policy = FetchPolicy(allow_private=True, ca_file=stage.fetching["ca_file"])
         transport = HttpTransport("TestBot/1.0", policy)

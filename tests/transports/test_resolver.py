@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from typing import Any
 
 import aiohttp
 import pytest
@@ -16,7 +15,7 @@ from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, FORMERR, A, telling
 from tests.support import now, scripted_gate
 
-HOME: dict[str, Any] = {"allowed_networks": ["127.0.0.0/8"]}
+HOME = {"allowed_networks": ["127.0.0.0/8"]}
 RULES = b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nUser-agent: *\nDisallow: /private\n"
 
 
@@ -51,7 +50,7 @@ class Own(AbstractResolver):
         self.closed = False
         self._port = port
 
-    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+    async def resolve(self, host, port=0, family=socket.AF_INET):
         self.asked.append(host)
         return [
             ResolveResult(hostname=host, host="127.0.0.1", port=self._port or port, family=socket.AF_INET, proto=0, flags=0)
@@ -103,7 +102,7 @@ async def test_a_host_has_the_address_that_the_user_named(names, host, port, ser
         ("127.0.0.1", "must be a mapping"),
     ],
 )
-async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(resolver: Any, message: str):
+async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(resolver, message):
     with pytest.raises(InvalidOption, match=message):
         async with scripted_gate(resolver=resolver):
             pytest.fail("it opened")

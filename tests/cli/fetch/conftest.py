@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -135,7 +134,7 @@ def raw(octets):
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch, capsys):
+def site(tmp_path, monkeypatch, capsys):
     site = Site(tmp_path, capsys)
     monkeypatch.setattr(asyncio, "run", site.run_loop)
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)

@@ -1,9 +1,7 @@
 """PoliteBrowserStrategy: pages, redirect hops and frames of a real Chromium have their turns."""
 
 import shutil
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from crawl4ai import BFSDeepCrawlStrategy, BrowserConfig
@@ -25,14 +23,14 @@ def _debians_chromium(monkeypatch: pytest.MonkeyPatch) -> None:
     """crawl4ai has no option for the browser's file."""
     launch = BrowserType.launch
 
-    async def launched(self: BrowserType, **options: Any) -> Any:
+    async def launched(self, **options):
         return await launch(self, executable_path=CHROMIUM, **options)
 
     monkeypatch.setattr(BrowserType, "launch", launched)
 
 
 @asynccontextmanager
-async def browsing(**options: Any) -> AsyncIterator[tuple[PoliteCrawler, polite.Gate]]:
+async def browsing(**options):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2)
     quiet = BrowserConfig(verbose=False, extra_args=FLAGS)
     async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK) as gate:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 import warnings
-from typing import Any
 
 import aiohttp
 import pytest
@@ -134,7 +133,7 @@ async def test_retries_of_pages_that_look_blocked_and_a_fallback_wait_for_their_
 
 
 async def test_a_foreign_user_agent_is_refused_wherever_it_is_set(hosts: Hosts) -> None:
-    async def before(_url: str, options: dict[str, Any]) -> None:
+    async def before(_url, options):
         options["headers"]["User-Agent"] = "Mozilla/5.0"
 
     foreign = config(user_agent="Mozilla/5.0")
@@ -202,7 +201,7 @@ async def test_a_polite_crawler_and_a_polite_strategy_need_each_other_and_a_gate
 @pytest.mark.parametrize("many", [False, True])
 async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, options, warning, many):
     async with crawling() as (crawler, _):
-        call: Any = crawler.arun_many if many else crawler.arun
+        call = crawler.arun_many if many else crawler.arun
         url = hosts.url("/a")
         with pytest.warns(UserWarning, match=warning) as noticed:
             await call([url] if many else url, config(**options))
@@ -255,7 +254,7 @@ async def idle(gate: polite.Gate) -> None:
 async def test_a_batch_and_a_stream_are_polite_to_all_hosts_at_once(hosts: Hosts, stream: bool) -> None:
     urls = urls_of(hosts, 5)
     async with crawling() as (crawler, _):
-        found: Any = await crawler.arun_many(urls, config(stream=stream))
+        found = await crawler.arun_many(urls, config(stream=stream))
         at = [(result, time.monotonic()) async for result in found] if stream else []
         results = [result for result, _ in at] or list(found)
 
@@ -288,7 +287,7 @@ async def test_a_stream_that_is_left_early_requests_nothing_more(hosts: Hosts) -
 async def test_a_crawl_that_is_cancelled_requests_nothing_more(hosts: Hosts, stream: bool) -> None:
     hosts.answers = {"/1": says(200, wait_s=5)}
 
-    async def crawl(crawler: Any) -> None:
+    async def crawl(crawler):
         results = await crawler.arun_many(urls_of(hosts, 10), config(stream=stream))
         if stream:
             async for _ in results:
@@ -336,7 +335,7 @@ async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
         ),
     ],
 )
-async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher: Any, warning: str):
+async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher, warning):
     async with crawling() as (crawler, _):
         with pytest.warns(UserWarning, match=warning):
             results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
@@ -359,7 +358,7 @@ LINKED = ["/", "/a", "/a/1", "/a/2", "/b", "/b/1", "/b/2", "/moved"]
 REFUSED = ["/moved", "/private/1", "/private/diary"]
 
 
-async def collected(results: Any, *, stream: bool) -> list[Any]:
+async def collected(results, *, stream):
     return [result async for result in results] if stream else list(results)
 
 
@@ -371,7 +370,7 @@ def linked(hosts: Hosts) -> Hosts:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_deep_crawl_is_polite(hosts: Hosts, strategy: Any, stream: bool) -> None:
+async def test_a_deep_crawl_is_polite(hosts, strategy, stream):
     deep = config(deep_crawl_strategy=strategy(max_depth=2), stream=stream)
     async with crawling() as (crawler, _):
         results = await collected(await crawler.arun(linked(hosts).url("/"), deep), stream=stream)

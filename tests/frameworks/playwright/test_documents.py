@@ -1,8 +1,5 @@
 """Documents take a permit: pages, redirect hops, frames and popups; and which contexts can be guarded."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser, BrowserContext, BrowserType, Error, async_playwright
 
@@ -121,7 +118,7 @@ async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is
         assert not contexts.guards
 
 
-async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
+async def test_a_persistent_context(tmp_path, site):
     async with async_playwright() as playwright, opened() as gate:
         context = await playwright.chromium.launch_persistent_context(
             tmp_path, executable_path=CHROMIUM, args=FLAGS
@@ -140,7 +137,7 @@ async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
 async def test_what_cannot_be_guarded_is_refused_by_name(context: BrowserContext, monkeypatch) -> None:
     async with opened() as gate:
 
-        async def refused(message: str, **options: Any) -> None:
+        async def refused(message, **options):
             with pytest.raises(polite.InvalidOption, match=message):
                 await guard(**{"context": context, "gate": gate, **options})
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import scrapy
@@ -188,7 +187,7 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
     async def main() -> None:
         came = asyncio.Event()
 
-        async def acquire(_: str) -> Any:
+        async def acquire(_):
             await came.wait()
             return SimpleNamespace(unsent=lambda: left.append("unsent"))
 
@@ -212,7 +211,7 @@ def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_tur
     class Forgetful(FilesystemCacheStorage):
         asked = 0
 
-        def retrieve_response(self, spider: Any, request: Any) -> Any:
+        def retrieve_response(self, spider, request):
             self.asked += 1
             if request.url.endswith("/b"):
                 raise OSError("no disk")

@@ -1,25 +1,22 @@
 """Scrapy's other parts: its cache, its media pipelines, its settings."""
 
-from pathlib import Path
-
 import pytest
 import scrapy
 from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.settings import Settings
 
 import polite
 from polite.events import Event, Granted
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
 from polite.integrations.scrapy.options import Options
 from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
-from tests.integrations.site import LOOPBACK, PAGE, Site, redirect, served_raw
+from tests.integrations.site import LOOPBACK, PAGE, redirect, served_raw
 
 heard: list[str] = []
 
 
-def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, tmp_path: Path) -> None:
+def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor, tmp_path):
     cached = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     with serving() as site:
         urls = [site.url(f"/{number}") for number in range(3)]
@@ -44,7 +41,7 @@ class Media(Noting):
         yield {"file_urls": [response.urljoin(path) for path in ("/f/1", "/f/2", "/private/f")]}
 
 
-def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+def test_files_of_media_pipelines_wait_for_their_turn(reactor, site, tmp_path):
     settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
     done = crawl(reactor, Media, [site.url("/a"), site.url("/b")], settings=settings)
 
@@ -54,7 +51,7 @@ def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Si
     assert done.counted["denied/Disallowed"] == 1
 
 
-def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
+def applied(settings, spider=None):
     addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
     crawler = Crawler(spider or Noting, {**addon, **settings})
     crawler.addons.load_settings(crawler.settings)

@@ -1,10 +1,8 @@
 """A file for the frontier of a test."""
 
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "queue.sqlite"

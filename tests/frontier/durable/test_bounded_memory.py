@@ -3,9 +3,7 @@
 import asyncio
 import random
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -28,7 +26,7 @@ from tests.support import RULES, A, B, end_next, fetch_all, scripted_gate
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> None:
+async def test_only_the_first_tasks_of_an_origin_are_in_memory(path):
     async with opened(path) as frontier:
         await frontier.put(f"{A}/0")
         await frontier.put_many(f"{B}/{n}" for n in range(5))
@@ -43,7 +41,7 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
     assert len(fetched) == 605
 
 
-async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_is_long(path: Path) -> None:
+async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_is_long(path):
     sizes: list[int] = []
     async with opened(path) as frontier:
         store = task_store(frontier)
@@ -57,7 +55,7 @@ async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_i
     assert sum(sizes) == 1_700
 
 
-async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:
+async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path):
     async with opened(path, scheduler=schedulers.Priority()) as frontier:
         await frontier.put(f"{A}/first")
         await asyncio.sleep(5)
@@ -71,7 +69,7 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
     assert sorted(fetched) == sorted([f"{A}/first", *(f"{A}/{n}" for n in range(600))])
 
 
-async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: Path) -> None:
+async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path):
     most = 0
     async with opened(path, max_active_origins=3) as frontier:
         await frontier.put_many(f"https://big{n % 3}.test/{n}" for n in range(450))
@@ -90,7 +88,7 @@ async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: 
     assert all("big" in url for url in fetched[-200:])
 
 
-async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: Path) -> None:
+async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
     async with opened(path, script, max_active_origins=1, listener=events.append) as frontier:
@@ -105,7 +103,7 @@ async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: 
     assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
 
 
-async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
+async def test_many_tasks_whose_time_comes_at_once_all_come(path):
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:
         await frontier.put_many(
@@ -122,7 +120,7 @@ async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
     assert max(at for at, _ in fetched) == pytest.approx(50.0 + 6.0)
 
 
-async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_end(path: Path) -> None:
+async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_end(path):
     async with opened(path) as frontier:
         await frontier.put(A)
         permit, file = await anext(frontier), task_store(frontier).backend.file
@@ -142,7 +140,7 @@ async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_e
         assert parts == [(500, 0, 0), (500, 0, 0), (500, 0, 0), (200, 1, 1)]
 
 
-async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
+async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path):
     async with opened(path) as frontier:
         await frontier.put(A)
         await end_next(frontier)
@@ -152,7 +150,7 @@ async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path
         assert [await each for each in again] == [Admission.WAITING] * 601
 
 
-async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(path: Path):
+async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(path):
     async with opened(path, max_waiting=601) as frontier:
         await frontier.put(A)
         permit = await anext(frontier)
@@ -170,7 +168,7 @@ def with_order(order: Any) -> schedulers.Fifo:
     return scheduler
 
 
-async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
+async def test_the_order_may_be_another_in_the_next_run(path):
     async with opened(path, scheduler=schedulers.Deadline()) as first:
         for number in range(100):
             await first.put(f"{A}/{number}", priority=number * 37 % 100, depth=number * 11 % 100)
@@ -206,7 +204,7 @@ async def test_an_origins_tasks_come_in_the_schedulers_order_however_many_they_a
     assert fetched == [f"{A}/{number}" for number in expected]
 
 
-async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
+async def test_what_is_put_late_and_matters_most_goes_first(path):
     async with opened(path, scheduler=schedulers.Priority()) as first:
         await first.put_many((f"{A}/{n}" for n in range(200)), priority=1)
     async with opened(path, scheduler=schedulers.Priority()) as second:
@@ -220,7 +218,7 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
     assert fetched[-1] == f"{A}/last"
 
 
-async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path: Path) -> None:
+async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path):
     async with opened(path, scheduler=schedulers.Priority(), max_active_origins=1) as frontier:
         for number in range(6):
             await frontier.put(f"https://h{number}.test/", priority=number)
@@ -247,13 +245,13 @@ def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> Non
     assert set(SQL_KEYS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
 
 
-async def test_an_order_that_no_file_knows_is_refused(path: Path) -> None:
+async def test_an_order_that_no_file_knows_is_refused(path):
     with pytest.raises(polite.InvalidOption, match=r"Fifo\.order='alphabet'"):
         async with opened(path, scheduler=with_order("alphabet")):
             pass
 
 
-async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path: Path) -> None:
+async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path):
     class Own:
         def __init__(self) -> None:
             inner = schedulers.Fifo()
@@ -271,7 +269,7 @@ MAX_DONE = 60
 
 
 @pytest.fixture(params=[False, True], ids=["narrow", "wide"])
-def file(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
+def file(request):
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.make(connection, "fifo", wide=request.param)
         yield connection
@@ -347,7 +345,7 @@ def test_fingerprints_differ_by_text() -> None:
         assert isinstance(some[0], bytes) is wide
 
 
-async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path: Path) -> None:
+async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path):
     wide, narrow = tmp_path / "wide.sqlite", tmp_path / "narrow.sqlite"
     for path, options in ((wide, {"wide_fingerprints": True}), (wide, {}), (narrow, {})):
         async with scripted_gate() as gate, polite.open_frontier(gate, store=path, **options) as frontier:

@@ -3,9 +3,7 @@
 import multiprocessing
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,8 +63,8 @@ AFTERWARDS = [(removed, 0), (replaced, 70), (moved, 0)]
 @pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
 @pytest.mark.parametrize("by", ["the next batch", "close"])
 def test_it_is_noticed_by_the_next_batch_or_as_the_file_closes_and_the_lock_is_given_back(
-    path: Path, by: str, happening: Callable[[Path], None], left: int
-) -> None:
+    path, by, happening, left
+):
     file = holding(path, 500)
     happening(path)
 
@@ -126,7 +124,7 @@ def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(path, cap
 
     assert waiting(path) == 4_000
     assert "belongs to another file" in caplog.text
-    connection: Any = sqlite3.connect(path)
+    connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
 
@@ -139,7 +137,7 @@ def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> Non
     assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
 
 
-def _wait(done: Any) -> None:
+def _wait(done):
     done.wait(60)
 
 

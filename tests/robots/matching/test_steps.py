@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from benchmarks.decide import WORST, filled, worst_paths
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.rules import RuleSet
 from tests.support import calls_of, slowness
 
 AGENT = "User-agent: *\n"
@@ -33,7 +31,7 @@ HOSTILE = {
 PATHS = ["/", "/" + "a" * 1_999, "/shop/" + "item1/" * 300, "/" + "?a=*%2A%61" * 200]
 
 
-def ready(body: bytes, dialect: Dialect) -> RuleSet:
+def ready(body, dialect):
     return parse(body, dialect).rules_for("ExampleBot-News/1.0").prepare()
 
 
@@ -86,7 +84,7 @@ def test_rules_that_nothing_tells_apart_are_walked_together():
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def nested(tail: Callable[[int], str], at_each: int) -> str:
+def nested(tail, at_each):
     """Rules of a few at each of many heads, each of which starts the next."""
     rows = (f"Disallow: /{'a' * (n // at_each)}*{tail(n)}\n" for n in range(100_000))
     return (AGENT + "".join(islice(rows, 6_000)))[:FULL]

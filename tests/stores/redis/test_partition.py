@@ -1,7 +1,6 @@
 """One batch after the other to one partition, in virtual time, over a connection that delays and loses messages."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ from tests.stores.redis.support import (
     SETTINGS,
     Fault,
     Owner,
-    Request,
     ScriptedLink,
     digests,
     ended,
@@ -165,7 +163,7 @@ async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(awa
     assert partition.lease.good
 
 
-async def told_anew(link: ScriptedLink, partition: Any) -> list[Request]:
+async def told_anew(link, partition):
     """Let the next reply be another server's. Return what is sent to it."""
     del link.requests[:]
     link.says["epoch"] = 2
