@@ -146,8 +146,7 @@ def test_of_each_name_ten_lines_a_minute_are_shown(caplog: pytest.LogCaptureFixt
         log.error("host %d is bad", number, extra=fields("bad"))
 
     found = [record.getMessage() for record in caplog.records]
-    assert len(found) == 20
-    assert found[0] == "host 0 is odd"
+    assert (len(found), found[0]) == (20, "host 0 is odd")
     assert found[-2:] == [
         "host 9 is odd (more like it are left out for a minute)",
         "host 9 is bad (more like it are left out for a minute)",

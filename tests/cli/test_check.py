@@ -313,8 +313,7 @@ def test_sarif_is_one_document_for_code_hosts(tmp_path, capsys):
     run = document["runs"][0]
     result = run["results"][0]
     place = result["locations"][0]["physicalLocation"]
-    assert document["version"] == "2.1.0"
-    assert run["tool"]["driver"]["name"] == "polite"
+    assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "polite")
     assert (result["ruleId"], result["level"]) == ("X7", "warning")
     assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert place["artifactLocation"]["uri"].endswith("/my%20robots.txt")

@@ -27,8 +27,7 @@ def said(header, capsys):
 )
 def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(header, capsys):
     status, checks = said(header, capsys)
-    assert status == 0
-    assert {check["verdict"] for check in checks} == {"ok", "yours"}
+    assert (status, {check["verdict"] for check in checks}) == (0, {"ok", "yours"})
     assert [check["practice"] for check in checks if check["verdict"] == "yours"] == ["2.4", "2.5", "2.6"]
 
 

@@ -133,8 +133,7 @@ def test_a_learned_pace_outlives_its_back_off_for_a_week(tmp_path, run, given, l
     run("purge", *given, path)
 
     listed = str(run("ls", path))
-    assert (FILE.text in listed) == left
-    assert (OLD.text in listed) == (FILE.text in given)
+    assert (FILE.text in listed, OLD.text in listed) == (left, FILE.text in given)
 
 
 @pytest.mark.parametrize("action", ["ls", "purge"])

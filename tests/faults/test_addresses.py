@@ -127,8 +127,7 @@ def named() -> list[str]:
 async def test_an_address_or_a_name_that_leads_to_one(made, way, scheme):
     async with telling(names()) as nameserver, gated(nameserver) as gate:
         let_through = [each for each in way() if not await refused(gate, f"{scheme}://{each}/")]
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 def elsewhere(address: object) -> str:
@@ -143,8 +142,7 @@ async def test_a_name_that_resolved_to_another_address_before(made: list[object]
         await resolver.close()
 
     assert all(public(ip_address(each)) for each in looked)
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
@@ -157,8 +155,7 @@ async def test_a_redirect_to_one(made: list[object], scheme: str) -> None:
             if not await refused(gate, server.url("/")):
                 let_through.append(each)
 
-    assert let_through == []
-    assert len(made) == len(BAD)
+    assert (let_through, len(made)) == ([], len(BAD))
 
 
 async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
@@ -170,8 +167,7 @@ async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
         sitemaps = polite.parse(explanation.snapshot.access.body).sitemaps  # type: ignore[union-attr]
         let_through = [url for url in sitemaps if not await refused(gate, url)]
 
-    assert list(sitemaps) == urls
-    assert let_through == []
+    assert (list(sitemaps), let_through) == (urls, [])
     assert len(made) == 1
 
 
@@ -196,8 +192,7 @@ async def test_the_crawlers_own_session_is_led_to_none(made: list[object], route
                 if " blocked; " not in await said(session, url):
                     let_through.append(each)
 
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]) -> None:
@@ -211,5 +206,4 @@ async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]
                 if " blocked; " not in await said(session, server.url("/")):
                     let_through.append(each)
 
-    assert let_through == []
-    assert len(made) == len(BAD)
+    assert (let_through, len(made)) == ([], len(BAD))

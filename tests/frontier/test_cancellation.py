@@ -120,8 +120,7 @@ async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> N
                 await asyncio.sleep(0)
             done.append([putter.done() for putter in putters])
 
-    assert done == [[True, False], [True, True]]
-    assert frontier.waiting == 2
+    assert (done, frontier.waiting) == ([[True, False], [True, True]], 2)
 
 
 @one_process

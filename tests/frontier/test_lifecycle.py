@@ -87,8 +87,7 @@ async def test_drain_waits_for_tasks_in_flight_and_returns_queued_tasks_as_they_
         left = await draining
 
         assert [task.url for task in left] == [f"{A}/1", f"{A}/2", f"{A}/3", f"{B}/4"]
-        assert [task.tries for task in left] == [1, 0, 0, 0]
-        assert left[1].payload == "two"
+        assert ([task.tries for task in left], left[1].payload) == ([1, 0, 0, 0], "two")
         assert await worker == []
         assert await drained(frontier) == left
         await frontier.join()

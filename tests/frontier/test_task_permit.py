@@ -181,8 +181,7 @@ async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_l
                 permit.report(status=500)
                 answers.append(permit.retry(after=10))
 
-    assert tries == [(0, "mine"), (1, "mine"), (2, "mine")]
-    assert times == [1.0, 11.0, 21.0]
+    assert (tries, times) == ([(0, "mine"), (1, "mine"), (2, "mine")], [1.0, 11.0, 21.0])
     assert answers == [True, True, False]
     assert [each for each in events if isinstance(each, Retried)] == [Retried(f"{A}/", n, 10) for n in (1, 2)]
     assert events[-1] == Dropped(f"{A}/", "max_tries=3", 3)

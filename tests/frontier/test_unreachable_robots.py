@@ -58,8 +58,7 @@ async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_ma
 
     dropped = [event for event in events if isinstance(event, Dropped)]
     assert [(event.url, event.tries) for event in dropped] == [(f"{A}/1", 0), (f"{A}/2", 0)]
-    assert frontier.dropped == 2
-    assert permit.url == f"{A}/1"
+    assert (frontier.dropped, permit.url) == (2, f"{A}/1")
 
 
 @pytest.mark.parametrize("reason", [each for each in polite.Reason if not each.may_pass])
@@ -90,8 +89,7 @@ async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_o
         await frontier.put(f"{A}/1")
         fetched = await fetch_rest(frontier)
 
-    assert fetched == [f"{A}/1"]
-    assert frontier.dropped == 0
+    assert (fetched, frontier.dropped) == ([f"{A}/1"], 0)
 
 
 async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened):
@@ -172,8 +170,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened)
         transport.let_go()
         fetched = await fetch_rest(frontier)
 
-    assert asked == 3
-    assert len(fetched) == 10
+    assert (asked, len(fetched)) == (3, 10)
 
 
 @pytest.mark.parametrize("may_pass", [True, False])

@@ -28,8 +28,7 @@ async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -
         assert str(caught.value) == (
             f"{PAGE}: no more requests to this origin. PacingPolicy.max_pages=2: so many pages were requested"
         )
-        assert gate.counters.declined == 1
-        assert transport.asked == [ROBOTS]
+        assert (gate.counters.declined, transport.asked) == (1, [ROBOTS])
         text = str(await gate.explain(PAGE))
         assert "turn: never. PacingPolicy.max_pages=2" in text
         assert "budget: 2 of 2 pages" in text

@@ -110,8 +110,7 @@ async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
     gopher = ScriptedTransport({"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0")})
     async with polite.open_gate(AGENT, transports={"gopher": gopher}, clock=LoopClock()) as gate:
         answers = [bool(await gate.check(f"gopher://site.test/{kind}")) for kind in "01"]
-    assert answers == [False, True]
-    assert gopher.closed == 1
+    assert (answers, gopher.closed) == ([False, True], 1)
 
 
 async def test_a_closed_gate_raises_gate_closed() -> None:

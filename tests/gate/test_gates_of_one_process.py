@@ -101,8 +101,7 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
         assert not told
         await visit(gate)
 
-    assert site.times[1:] == [ended + 600]
-    assert len(told) == 1
+    assert (site.times[1:], len(told)) == ([ended + 600], 1)
 
 
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_at_its_end(clock: LoopClock) -> None:
@@ -163,8 +162,7 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
     async with opened(third, clock, pacing=pacing) as gate:
         await visit(gate, "https://third.test/")
 
-    assert other.times == [ended]
-    assert third.times == [ended + 7]
+    assert (other.times, third.times) == ([ended], [ended + 7])
 
 
 async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: list[warnings.WarningMessage]):

@@ -198,8 +198,7 @@ async def test_a_permit_that_is_never_entered_gives_its_turn_back_with_an_event(
 
         assert await visit(gate, f"{SITE}/other") - at == pytest.approx(HOUR)
         assert reclaimed == [Reclaimed(PAGE, pytest.approx(HOUR))]
-        assert gate.counters.reclaimed == 1
-        assert permit.task.url == PAGE
+        assert (gate.counters.reclaimed, permit.task.url) == (1, PAGE)
 
 
 @pytest.mark.parametrize("held_s", [600.0, DAY + 600.0])

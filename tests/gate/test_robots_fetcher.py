@@ -53,8 +53,7 @@ async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -
     transport = TimedTransport(CHAIN)
     access = await fetcher(transport).fetch(SITE)
     assert isinstance(access, Found)
-    assert access.hops == 5
-    assert transport.times == pytest.approx([0, 1, 2, 3, 4, 5])
+    assert (access.hops, transport.times) == (5, pytest.approx([0, 1, 2, 3, 4, 5]))
 
 
 async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
@@ -123,8 +122,7 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted(takes_s, pa
 
     assert isinstance(access, Unavailable)
     assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
-    assert access.elapsed_s == pytest.approx(3 * takes_s)
-    assert transport.asked == list(MISSING)
+    assert (access.elapsed_s, transport.asked) == (pytest.approx(3 * takes_s), list(MISSING))
     assert transport.times == pytest.approx(at)
 
 

@@ -84,8 +84,7 @@ async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
         async with again:
             again.report(status=200)
 
-    assert again.task.url == PAGE
-    assert again.task.tries == 0
+    assert (again.task.url, again.task.tries) == (PAGE, 0)
     assert [event.because for event in events if isinstance(event, Skipped)] == ["its permit was not entered"]
 
 
@@ -132,6 +131,5 @@ async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_
         free_at = gate.services.turns.outlook(polite.Target.of(PAGE)).ready_at
 
     assert not decision.allowed
-    assert transport.times == []
-    assert counted == 0
+    assert (transport.times, counted) == ([], 0)
     assert free_at == pytest.approx(5.0)

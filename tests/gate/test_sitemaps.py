@@ -92,8 +92,7 @@ class Endless(ScriptedTransport):
 async def test_indexes_that_lead_to_ever_more_indexes_end(limit, fetched, problem):
     async with scripted_gate(Endless(), pacing=polite.PacingPolicy(min_delay=0)) as gate:
         _, files = await listed(gate, policy=SitemapPolicy(**limit))
-    assert len(files) == fetched
-    assert files[-1].problem == problem
+    assert (len(files), files[-1].problem) == (fetched, problem)
 
 
 async def test_a_file_on_another_host_counts_only_if_robots_txt_names_it():
@@ -177,8 +176,7 @@ async def test_each_file_and_each_redirect_takes_a_turn():
     async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5.0)) as gate:
         found, files = await listed(gate)
 
-    assert found == [f"{SITE}/0"]
-    assert transport.times == [0.0, 5.0, 10.0, 15.0, 15.0, 20.0]
+    assert (found, transport.times) == ([f"{SITE}/0"], [0.0, 5.0, 10.0, 15.0, 15.0, 20.0])
     assert transport.asked[4] == "https://cdn.test/robots.txt"
     assert [file.problem for file in files] == [None, None]
 

@@ -52,8 +52,7 @@ async def test_each_hop_is_paced_and_checked(client: Client, site: Site) -> None
 @pytest.mark.parametrize("client", sorted({*STREAMING} - {"aiohttp"}), indirect=True)
 async def test_the_second_request_of_a_login_is_paced(client: Client, site: Site) -> None:
     response = await client.do(client.session.get, site.url("/digest"), auth=client.digest)
-    assert response.text == "logged in"
-    assert site.paths == ["/digest", "/digest"]
+    assert (response.text, site.paths) == ("logged in", ["/digest", "/digest"])
     assert site.paced()
 
 

@@ -63,8 +63,7 @@ async def test_https_to_a_named_address_needs_one_handshake(tmp_path):
             for page in ("/", "/next"):
                 assert await read(session, f"https://a.test{page}") == f"page {page}"
 
-    assert site.paths == ["/", "/next"]
-    assert len(handshakes) == 1
+    assert (site.paths, len(handshakes)) == (["/", "/next"], 1)
 
 
 async def test_private_addresses_are_blocked_for_robots_and_pages(site: Site) -> None:

@@ -279,8 +279,7 @@ async def test_many_scopes_of_a_home_are_bounded_and_the_rest_is_handed_over() -
     _, state = pacer.hand_over("~ everything")
 
     assert remembered < 1_500
-    assert len(pacer._by_scope) == 0
-    assert state == '{"s":[["https://h7.test",1000.0]]}'
+    assert (len(pacer._by_scope), state) == (0, '{"s":[["https://h7.test",1000.0]]}')
 
 
 async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> None:

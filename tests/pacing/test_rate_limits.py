@@ -150,8 +150,7 @@ def test_quotas_policies_and_origins_are_bounded(monkeypatch: pytest.MonkeyPatch
     many = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
     known = learned(*((float(n), "", f'"p{n}";q=1;w={n}') for n in range(1, 50)))
 
-    assert len(many.quotas) == 16
-    assert len(known.by_origin[SITE.text]) == 8
+    assert (len(many.quotas), len(known.by_origin[SITE.text])) == (16, 8)
     assert slowest(known, 50.0) == 49.0
     for number in range(20):
         known.learn(Origin.of(f"https://{number}.test"), many, 0.0)

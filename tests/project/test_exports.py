@@ -48,8 +48,7 @@ def test_every_text_that_names_an_extra_names_the_distribution_and_each_is_offer
 
     named = {name for text in texts for name in re.findall(rf"([\w-]+)\[(?:{'|'.join(extras)})[\],]", text)}
 
-    assert project["name"] == "polite-crawl"
-    assert named == {"polite-crawl"}
+    assert (project["name"], named) == ("polite-crawl", {"polite-crawl"})
     # What only work on polite itself needs is in groups, which a wheel's metadata does not name.
     assert {*extras} == {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
 

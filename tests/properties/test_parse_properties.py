@@ -54,8 +54,7 @@ def test_bytes_and_str_decide_alike(body: str, dialect: Dialect, agent: str, pat
     as_bytes = parse(body.encode("utf-8", "surrogatepass"), dialect)
     as_str = parse(body, dialect)
     assert as_str.decide(agent, path) == as_bytes.decide(agent, path)
-    assert as_str.groups == as_bytes.groups
-    assert as_str.sitemaps == as_bytes.sitemaps
+    assert (as_str.groups, as_str.sitemaps) == (as_bytes.groups, as_bytes.sitemaps)
 
 
 @given(files, dialects, agents, paths)

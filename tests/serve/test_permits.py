@@ -20,14 +20,12 @@ async def test_a_permit_has_the_url_and_the_headers_to_send_and_ends_with_its_re
         permit = await crawl.permit(
             "/a b?q=1#part", headers={"Accept": "text/html", "user-agent": "TestBot/1.0"}
         )
-        assert permit.status == 200
-        assert permit.value["url"] == f"{A}/a%20b?q=1"
+        assert (permit.status, permit.value["url"]) == (200, f"{A}/a%20b?q=1")
         assert permit.value["deadline"] == crawl.clock.wall() + 3_600
         assert permit.value["headers"] == {"User-Agent": "TestBot/1.0", "Accept": "text/html"}
         assert crawl.gate.inside == 1
         ended = await crawl.report(permit, status=429, headers={"Retry-After": "60"})
-        assert ended.value == {"ended": True, "valid": True}
-        assert crawl.gate.inside == 0
+        assert (ended.value, crawl.gate.inside) == ({"ended": True, "valid": True}, 0)
         assert 55 < (await crawl.ask("GET", f"v1/explain?url={A}/a")).value["wait_s"] <= 60
 
 

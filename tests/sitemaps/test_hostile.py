@@ -218,8 +218,7 @@ def test_octets_that_are_not_utf_8_are_kept():
 def test_a_line_that_is_too_long_is_skipped():
     data = b"https://example.com/\nhttps://example.com/" + b"x" * 1_000_000 + b"\nhttps://example.com/"
     parser, found = read(data, size=1_000)
-    assert [each.url for each in found] == ["https://example.com/"] * 2
-    assert parser.skipped == 1
+    assert ([each.url for each in found], parser.skipped) == (["https://example.com/"] * 2, 1)
 
 
 @pytest.mark.parametrize(

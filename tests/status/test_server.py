@@ -86,17 +86,13 @@ async def test_the_api_has_what_the_page_shows():
         shared = (await crawl.get("api/crawl"))[1]
         explained = (await crawl.get(f"api/explain?url={A}/private/2"))[1]
 
-    assert status == 200
-    assert state["responses"] == {"404": 1}
-    assert state["frontier"]["done"] == 1
-    assert state["refused"] == {"RULE": 1}
+    assert (status, state["responses"]) == (200, {"404": 1})
+    assert (state["frontier"]["done"], state["refused"]) == (1, {"RULE": 1})
     assert state["robots"] == [{"outcome": "found", "reason": "OK", "count": 1}]
-    assert state["agent"] == "TestBot/1.0"
-    assert len(timeline["seconds"]) == 8
+    assert (state["agent"], len(timeline["seconds"])) == ("TestBot/1.0", 8)
     assert sum(row[timeline["fields"].index("not_well")] for row in timeline["seconds"]) == 1
     assert sum(row[timeline["fields"].index("granted")] for row in timeline["seconds"]) == 1
-    assert origins["origins"] == []
-    assert [each["kind"] for each in events] == ["Refused"]
+    assert (origins["origins"], [each["kind"] for each in events]) == ([], ["Refused"])
     assert shared is None
     assert "disallowed by Disallow: /private" in explained["verdict"]
 
@@ -241,8 +237,7 @@ async def test_the_timeline_has_the_seconds_that_are_new():
 
     assert (first["second"], len(first["timeline"])) == (5, 5)
     assert (second["second"], len(second["timeline"])) == (7, 2)
-    assert second["uptime_s"] == first["uptime_s"] + 2
-    assert third["timeline"] == []
+    assert (second["uptime_s"], third["timeline"]) == (first["uptime_s"] + 2, [])
 
 
 async def test_connections_are_limited_and_the_oldest_makes_room():

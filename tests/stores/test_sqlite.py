@@ -67,8 +67,7 @@ async def test_saves_that_come_together_are_one_transaction_of_so_many_at_most(o
 
     await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
 
-    assert sum(saved for saved, _ in batches) == 500
-    assert max(saved for saved, _ in batches) == 100
+    assert (sum(saved for saved, _ in batches), max(saved for saved, _ in batches)) == (500, 100)
     assert len(batches) < 20
 
 

@@ -149,8 +149,7 @@ async def test_robots_never_uses_a_connection_that_was_kept() -> None:
         reply = await client.robots(server)
 
     assert isinstance(reply, Reply)
-    assert reply.body == RULES
-    assert server.hits == 2
+    assert (reply.body, server.hits) == (RULES, 2)
 
 
 async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> None:
@@ -174,8 +173,7 @@ async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         await client.robots(server)
 
     assert isinstance(reply, Reply)
-    assert reply.status == 404
-    assert server.hits == 3
+    assert (reply.status, server.hits) == (404, 3)
 
 
 # The reader of responses: what it hands on, in whatever pieces it comes, and what it does not.

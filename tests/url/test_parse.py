@@ -16,8 +16,7 @@ def test_every_part_is_there():
 
     assert parsed == ParsedURL("https", "us%40er", "p%3Aw", "example.com", 444, "/b", "c?%27d", "e%60")
     assert parsed.href == "https://us%40er:p%3Aw@example.com:444/b?c?%27d#e%60"
-    assert parsed.origin == "https://example.com:444"
-    assert parsed.path_and_query == "/b?c?%27d"
+    assert (parsed.origin, parsed.path_and_query) == ("https://example.com:444", "/b?c?%27d")
     assert parse_url("http://example.com/\ud800").path == "/%EF%BF%BD"
 
 

@@ -218,8 +218,7 @@ def test_a_run_serves_its_status_page_until_it_ends(site):
     assert site.run("--status", str(port), "/a", "/b") == 0
 
     assert f"polite: status page: http://127.0.0.1:{port}/\n" in site.err
-    assert seen[0]["frontier"]["in_flight"] == 1
-    assert seen[0]["held"][0]["url"] == f"{site.origin}/a"
+    assert (seen[0]["frontier"]["in_flight"], seen[0]["held"][0]["url"]) == (1, f"{site.origin}/a")
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port))
 
@@ -281,8 +280,7 @@ def test_a_page_that_was_not_read_whole_is_requested_whole_again(site, arguments
     run(site, 1, *arguments, "/a")
     run(site, 2, "/a")
 
-    assert seen == [None]
-    assert site.records["/a"]["status"] == 200
+    assert (seen, site.records["/a"]["status"]) == ([None], 200)
 
 
 def test_a_warc_has_a_revisit_record_for_a_304(site):

@@ -38,8 +38,7 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
 ):
     monkeypatch.setattr(writer, "_write", _full(file))
     assert site.run("--quiet", *urls) == 2
-    assert site.err == f"polite: {file}: No space left on device\n"
-    assert site.records == {}
+    assert (site.err, site.records) == (f"polite: {file}: No space left on device\n", {})
 
 
 @pytest.mark.parametrize(
@@ -78,8 +77,7 @@ def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
         ("request", None),
         ("request", None),
     ]
-    assert {each["origin"] for each in lines[1:]} == {site.origin}
-    assert lines[3]["for_s"] == 9
+    assert ({each["origin"] for each in lines[1:]}, lines[3]["for_s"]) == ({site.origin}, 9)
     requests = [each["t"] for each in lines if each["event"] == "request"]
     assert requests == pytest.approx([at - site.began for at in site.times], abs=0.01)
 

@@ -33,8 +33,7 @@ def test_each_url_has_one_record_and_its_body_in_the_folder(site):
 def test_robots_txt_comes_first_and_pages_follow_one_delay_apart(site):
     site.run("--delay", "3", "/a", "/b", "/c")
     (queued_at, first), *_ = site.asked
-    assert first == "/robots.txt"
-    assert [round(at - queued_at) for at in site.times] == [3, 6, 9]
+    assert (first, [round(at - queued_at) for at in site.times]) == ("/robots.txt", [3, 6, 9])
     assert site.records["/c"]["waited_s"] >= 9
 
 
@@ -42,8 +41,7 @@ def test_a_refused_url_is_recorded_with_its_line_and_not_requested(site):
     assert site.run("/no/diary", "/a") == 1
     url = f"{site.origin}/no/diary"
     why = {"outcome": "refused", "code": "RULE", "detail": "Disallow: /no", "line": 2}
-    assert site.records["/no/diary"] == {"url": url, "input": url, **why}
-    assert site.paths == ["/a"]
+    assert (site.records["/no/diary"], site.paths) == ({"url": url, "input": url, **why}, ["/a"])
 
 
 def test_an_invalid_url_does_not_affect_the_others(site):
@@ -159,8 +157,7 @@ def test_a_redirect_takes_a_turn_of_its_own(site):
 def test_a_redirect_to_a_disallowed_or_known_url_is_not_followed(site):
     site.pages |= {"/old": [_redirect("/no")], "/a": [_redirect("/a")]}
     assert site.run("/old", "/a") == 1
-    assert sorted(site.paths) == ["/a", "/old"]
-    assert site.records["/no"]["outcome"] == "refused"
+    assert (sorted(site.paths), site.records["/no"]["outcome"]) == (["/a", "/old"], "refused")
 
 
 @pytest.mark.parametrize(("limit", "requests"), [("0", 1), ("2", 3)])

@@ -155,8 +155,7 @@ def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
 
     assert main(["fetch", "--resume", queue, "--output", str(prompt.folder), f"{prompt.origin}/b"]) == 0
 
-    assert seen == [("FirstBot/1.0", "1")] * 2
-    assert prompt.records["/b"]["length"] == 7
+    assert (seen, prompt.records["/b"]["length"]) == ([("FirstBot/1.0", "1")] * 2, 7)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,7 @@ async def test_pages_keep_the_delay_and_what_is_disallowed_is_skipped(kind, site
 
     assert sorted(crawl.pages) == sorted(url for url in urls if "private" not in url)
     assert sorted(crawl.skipped) == sorted((url, "robots_txt") for url in urls if "private" in url)
-    assert statistics.requests_finished == 6
-    assert crawl.failed == []
+    assert (statistics.requests_finished, crawl.failed) == (6, [])
 
 
 async def test_each_redirect_hop_is_checked_and_waits(site):
@@ -56,8 +55,7 @@ async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(site,
         await crawl.run([led])
 
     assert crawl.pages == [site.url("/a")]
-    assert crawl.skipped == [(spent, "robots_txt")]
-    assert crawl.failed == []
+    assert (crawl.skipped, crawl.failed) == ([(spent, "robots_txt")], [])
     assert "max_pages=1" in caplog.text
     assert "unreachable" not in caplog.text
 
@@ -129,8 +127,7 @@ async def test_a_hook_that_fails_gives_its_turn_back(site):
 
         await crawl.run([site.url("/bad"), site.url("/good")])
 
-    assert site.paths == ["/good"]
-    assert [str(error) for _, error in crawl.failed] == ["bad"]
+    assert (site.paths, [str(error) for _, error in crawl.failed]) == (["/good"], ["bad"])
 
 
 async def test_a_permit_that_was_lost_before_it_was_used_is_replaced(site):

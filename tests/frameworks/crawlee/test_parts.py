@@ -70,8 +70,7 @@ async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
         async with crawling(proxy_configuration=ProxyConfiguration(proxy_urls=[proxy.url])) as crawl:
             await crawl.run([page, hop])
 
-    assert crawl.failed == []
-    assert sorted(proxy.targets) == sorted([page, hop, end])
+    assert (crawl.failed, sorted(proxy.targets)) == ([], sorted([page, hop, end]))
     assert site.paths == []
 
 
@@ -82,8 +81,7 @@ async def test_a_proxy_that_is_down_is_no_failure_of_the_site(site: Site) -> Non
         async with asyncio.timeout(10):
             await crawl.run([site.url("/a")])
 
-    assert site.paths == []
-    assert len(crawl.failed) == 1
+    assert (site.paths, len(crawl.failed)) == ([], 1)
 
 
 async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
@@ -107,8 +105,7 @@ async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
 
         await crawl.run([Request.from_url(site.url("/a"), label="STREAMS")])
 
-    assert crawl.failed == []
-    assert read == [PIECES * 100_000]
+    assert (crawl.failed, read) == ([], [PIECES * 100_000])
 
 
 async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site) -> None:
@@ -182,8 +179,7 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site, tm
         resumed.crawler.router.handler("ALL")(resumed.handle)
         await resumed.run([])
 
-    assert process.returncode == 9
-    assert len(before) == 4
+    assert (process.returncode, len(before)) == (9, 4)
     assert set(before + resumed.pages) == set(urls)
     site.hits.clear()
 
@@ -375,8 +371,7 @@ async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incogn
         await crawl.run(urls)
 
     assert sorted(crawl.pages) == sorted([other, site.url("/c")])
-    assert crawl.skipped == [(private, "robots_txt")]
-    assert own == [private] * 2
+    assert (crawl.skipped, own) == ([(private, "robots_txt")], [private] * 2)
     assert crawl.failed == []
 
 
@@ -420,5 +415,4 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
     crawler = polite_crawler(Mine, gate, request_manager=manager, http_client=PoliteHttpClient(manager))
 
     assert isinstance(crawler, Mine)
-    assert type(crawler).__name__ == "Mine"
-    assert manager._on_skipped == crawler.skipped
+    assert (type(crawler).__name__, manager._on_skipped) == ("Mine", crawler.skipped)

@@ -31,8 +31,7 @@ def test_a_spider_closes_though_requests_wait_for_a_minute(reactor, site, settin
     done = crawl(reactor, Closing, urls, settings={**settings, "RETRY_ENABLED": False})
 
     assert time.monotonic() - started < 20
-    assert site.paths == ["/refuse"]
-    assert done.stats["finish_reason"] == "refused"
+    assert (site.paths, done.stats["finish_reason"]) == (["/refuse"], "refused")
     assert done.counted.get("left_in_queue", 0) + len(done.spider.errors) == 2
 
 
@@ -172,8 +171,7 @@ def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor, site, t
     done = crawl(reactor, Unwritable, settings={"JOBDIR": str(tmp_path)})
 
     judge(site)
-    assert len(done.spider.pages) == 4
-    assert done.stats["scheduler/unserializable"] == 4
+    assert (len(done.spider.pages), done.stats["scheduler/unserializable"]) == (4, 4)
 
 
 @pytest.mark.parametrize("in_turn", [False, True])

@@ -62,8 +62,7 @@ def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) ->
     assert [url for url, _ in done.spider.errors] == [broken]
     assert sorted(site.paths) == ["/broken"] * 2 + ["/refuse"] * 2
     assert max(site.all_gaps()) >= 0.6
-    assert done.counted["backed_off/429"] == 1
-    assert done.stats["retry/count"] == 2
+    assert (done.counted["backed_off/429"], done.stats["retry/count"]) == (1, 2)
 
 
 def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
@@ -77,8 +76,7 @@ def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
 
     assert site.paths == []
     assert isinstance(done.spider.errors[0][1].__cause__, polite.InvalidUserAgent)
-    assert done.counted["denied/InvalidUserAgent"] == 1
-    assert done.counted["unsent"] == 1
+    assert (done.counted["denied/InvalidUserAgent"], done.counted["unsent"]) == (1, 1)
 
 
 def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
@@ -177,8 +175,7 @@ def test_whatever_fails_ends_the_crawl(reactor: Reactor, site: Site, monkeypatch
     settings = {} if broken else {"POLITE": {"pacing": "slow"}}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
 
-    assert site.paths == []
-    assert done.stats["finish_reason"] == "polite_failed"
+    assert (site.paths, done.stats["finish_reason"]) == ([], "polite_failed")
 
 
 def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
@@ -242,8 +239,7 @@ def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkey
     done = crawl(reactor, Noting, urls)
 
     judge(site)
-    assert len(lost) == 2
-    assert sorted(done.spider.pages) == sorted(urls)
+    assert (len(lost), sorted(done.spider.pages)) == (2, sorted(urls))
     assert len(site.paths) == 4
 
 

@@ -29,8 +29,7 @@ def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor, tmp_path)
     again = crawl(reactor, Noting, urls, settings={**cached, "USER_AGENT": "OtherBot/1.0"})
 
     assert [len(each.spider.pages) for each in (first, both, again)] == [3, 4, 3]
-    assert both.counted["granted"] == 1
-    assert again.counted == {}
+    assert (both.counted["granted"], again.counted) == (1, {})
     assert again.stats["httpcache/hit"] == 3
 
 

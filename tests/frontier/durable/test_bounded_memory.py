@@ -51,8 +51,7 @@ async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_i
         assert set(await asyncio.gather(*put)) == {Admission.WAITING}
         assert frontier.waiting == 1_700
 
-    assert max(sizes) == 500
-    assert sum(sizes) == 1_700
+    assert (max(sizes), sum(sizes)) == (500, 1_700)
 
 
 async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path):
@@ -82,8 +81,7 @@ async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path):
                 fetched.append(permit.url)
                 permit.report(status=200)
 
-    assert most == 3
-    assert len(fetched) == 510
+    assert (most, len(fetched)) == (3, 510)
     # The large origins, put first, left memory after a batch of tasks: their tasks come last.
     assert all("big" in url for url in fetched[-200:])
 
@@ -97,8 +95,7 @@ async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path):
         fetched = await fetch(frontier)
 
     put_off = [event for event in events if isinstance(event, OriginPostponed)]
-    assert [url for _, url in fetched] == [f"{B}/1", f"{A}/1", f"{A}/2"]
-    assert len(put_off) == 2
+    assert ([url for _, url in fetched], len(put_off)) == ([f"{B}/1", f"{A}/1", f"{A}/2"], 2)
     assert fetched[0][0] < put_off[0].for_s
     assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
 
@@ -214,8 +211,7 @@ async def test_what_is_put_late_and_matters_most_goes_first(path):
         second.close()
         fetched = await urls_of(second)
 
-    assert fetched[0] == f"{A}/best"
-    assert fetched[-1] == f"{A}/last"
+    assert (fetched[0], fetched[-1]) == (f"{A}/best", f"{A}/last")
 
 
 async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path):

@@ -216,8 +216,7 @@ async def test_a_payload_that_a_file_cannot_hold_as_it_was_put_is_refused(path, 
         with pytest.raises(polite.InvalidOption, match=why) as told:
             await frontier.put(A, payload=payload)
 
-        assert told.value.url == f"{A}/"
-        assert frontier.waiting == 0
+        assert (told.value.url, frontier.waiting) == (f"{A}/", 0)
         await frontier.join()
 
 

@@ -24,8 +24,7 @@ from polite.stores.redis.address import Address, Kind, has_scheme, is_address
 def test_an_address_is_shown_without_credentials_and_parameters(url: str, name: str) -> None:
     address = Address.of(url)
     assert is_address(url)
-    assert address.name == name
-    assert repr(address) == f"Address(name={name!r})"
+    assert (address.name, repr(address)) == (name, f"Address(name={name!r})")
 
 
 def test_credentials_are_unescaped() -> None:

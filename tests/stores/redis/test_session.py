@@ -183,8 +183,7 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
     process.homes.release(home)
     await asyncio.sleep(0.1)
 
-    assert process.left_names == ["a.com"]
-    assert frontier.withdrawn_homes == ["a.com"]
+    assert (process.left_names, frontier.withdrawn_homes) == (["a.com"], ["a.com"])
 
 
 ROW = ["digest", 1, 0, '["/", 0, 0, null, null, null, null]']
