@@ -15,9 +15,7 @@ def test_an_invalid_url_pickles_with_its_reason_and_position_and_shows_no_creden
     with pytest.raises(polite.InvalidURL) as caught:
         polite.Target.of("https://user:secret@site.test:99999/")
     error = caught.value
-
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-
     assert (again.reason, again.position, again.url) == (error.reason, error.position, error.url)
     assert str(again) == str(error)
     assert "secret" not in f"{error} {error.url} {error.args}"

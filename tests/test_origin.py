@@ -54,7 +54,6 @@ def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
 
 def test_a_target_is_an_origin_and_what_is_asked_of_it():
     target = Target.of("https://user:secret@Example.com:443/a/../b%2f?q=é&r#fragment")
-
     assert target.origin == Origin.of("https://example.com")
     assert target.path == "/b%2f?q=%C3%A9&r"
     assert target.url == str(target) == "https://example.com/b%2f?q=%C3%A9&r"

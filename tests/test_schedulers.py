@@ -78,7 +78,6 @@ def test_a_better_task_that_comes_while_its_origin_is_ready_is_chosen() -> None:
         scheduler.add(each)
         scheduler.ready(each.origin)
     scheduler.add(task(3, priority=2))
-
     assert scheduler.next().number == 3
 
 

@@ -51,7 +51,6 @@ def test_errors_are_those_of_the_gate_unchanged(url: str, error: type[Exception]
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES), "https://down.test/robots.txt": Reply(503)})
     with opened(transport) as gate, pytest.raises(error) as raised, gate.permit(url):
         pass
-
     assert type(raised.value) is error
     if isinstance(raised.value, polite.RobotsUnreachable):
         assert raised.value.retry_after_s > 0
@@ -197,7 +196,6 @@ def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
     with pytest.warns(ResourceWarning, match="unclosed gate"):  # noqa: PT031
         del gate
         gc.collect()
-
     until(lambda: set(threading.enumerate()) == before)
 
 

@@ -26,9 +26,7 @@ def test_each_url_has_a_line_and_the_status_is_that_of_the_gravest(arguments, st
 
 def test_a_site_is_asked_once_for_all_its_urls(site, capsys):
     urls = [f"{site.origin}/{name}" for name in ("a", "no", "b")]
-
     status = main(["check", "--allow-private", "--json", *urls])
-
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert status == 1
     assert [(a["url"], a["allowed"]) for a in answers] == list(zip(urls, (True, False, True), strict=True))
@@ -43,7 +41,6 @@ def test_a_site_that_fails_is_unreachable(site, capsys):
 
 def test_a_line_that_is_no_url_spoils_itself_only(rules, feed, capsys):
     feed(b"http://x/\xff\nhttp://x/yes" + b"a" * 300_000 + b"\nhttp://x/yes\n")
-
     assert main(["check", "--robots", rules, "--json", "-"]) == 2
     first, second, third = map(json.loads, capsys.readouterr().out.splitlines())
     assert "it is not UTF-8 (at character 9)" in first["error"]
@@ -241,7 +238,6 @@ def test_changes_are_objects_for_programs(compare):
     _, out, _ = compare(
         b"", b"HTTPS://me:secret@EXAMPLE.com/a\n", "--json", "--agent", "QBot", "--dialect", "classic"
     )
-
     change = json.loads(out)
     assert (change["url"], change["agent"]) == ("https://example.com/a", "QBot")
     assert (change["before"]["rule"], change["before"]["line"]) == ("Disallow: /a", 2)
@@ -279,10 +275,8 @@ def test_what_lies_beyond_the_cap_of_a_site_is_seen_up_to_a_limit(site, capsys):
 def test_a_file_is_named_by_its_final_url_without_a_password(form, site, capsys):
     site.robots = (200, MISTYPED)
     site.redirects["/robots.txt"] = "/files/robots-en.txt"
-
     source = site.origin.replace("//", "//me:secret@")
     assert main(["lint", "--allow-private", "--format", form, source]) == 1
-
     out, there = capsys.readouterr().out, f"{site.origin}/files/robots-en.txt"
     assert (f'"uri": "{there}"' if form == "sarif" else f"{there}:2: X7") in out
     assert "secret" not in out

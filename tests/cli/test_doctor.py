@@ -122,9 +122,7 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
 )  # fmt: skip
 def test_what_a_page_is_told(page, robots, status, verdicts, acme, capsys):
     acme.pages = {"/bot": [page], "/robots.txt": [{"text": robots}]}
-
     ended, found = visited(acme, capsys)
-
     assert ended == status
     assert found.items() >= {**verdicts, _HTTP: "warning"}.items()
     bad = {text for text, verdict in found.items() if verdict in ("warning", "problem")}
@@ -150,7 +148,6 @@ def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(acme,
     acme.pages["/bot"] = [drips(b"x", 5.0)]
     assert visited(acme, capsys, "--timeout", "10")[0] == 3
     assert acme.took_s <= 41
-
     acme.pages["/bot"] = [drips(b"AcmeBot " * 8_000, 0.0)]
     status, found = visited(acme, capsys)
     assert (status, found["it names `AcmeBot`"]) == (1, "ok")

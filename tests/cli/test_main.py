@@ -65,9 +65,7 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
         f"try:\n    main([{option!r}])\nexcept SystemExit:\n    pass\n"
         "sys.exit(bool({'aiohttp', 'rich', 'aiodns'} & set(sys.modules)))"
     )
-
     done = run_python(program)
-
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -129,7 +127,6 @@ def test_help_names_the_exit_statuses(command, capsys):
 def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
     with pytest.raises(SystemExit) as left:
         main(arguments)
-
     out, err = capsys.readouterr()
     assert (left.value.code, out) == (2, "")
     assert says in err
@@ -246,9 +243,7 @@ def test_the_command_line_overrules_the_environment_and_that_the_file(written, m
 )
 def test_what_is_no_configuration_is_one_line(text, said, written, capsys):
     written(text)
-
     assert main(["fetch", "--config", "polite.toml", "http://a.test/"]) == 2
-
     err = capsys.readouterr().err
     assert said in err
     assert err.startswith("polite: ")
@@ -267,10 +262,8 @@ def test_a_value_that_is_wrong_names_where_it_is_from(variables, text, said, wri
     written(text)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-
     with pytest.raises(SystemExit) as ended:
         main(["fetch", "--config", "polite.toml", "http://a.test/"])
-
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"polite: {said}")
 

@@ -70,7 +70,6 @@ async def test_a_page_is_text_with_the_rest_of_a_long_one_at_no_more_requests() 
 async def test_what_is_disallowed_says_the_rule_and_its_line_and_is_not_fetched() -> None:
     async with agent() as (call, asked):
         said = "/private/a: disallowed by Disallow: /private (line 2)"
-
         assert await call("fetch", "/private/a") == (True, said)
         assert await call("check", "/private/a") == (False, said)
         assert (await call("explain", "/private/a"))[1].splitlines()[1].strip() == said.partition(" ")[2]

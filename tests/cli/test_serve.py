@@ -37,9 +37,7 @@ TOKEN = "a-token-of-enough-characters"
 def test_options_that_are_wrong_are_one_line(arguments, says, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("POLITE_AGENT", raising=False)
-
     assert main(["serve", *arguments]) == 2
-
     err = capsys.readouterr().err
     assert says in err
     assert err.count("\n") == 1
@@ -86,9 +84,7 @@ def test_a_file_has_a_table_of_its_own(tmp_path, monkeypatch):
         "[fetch]\ndelay = 9\n[serve]\ndelay = 3\nallow-private = false\nname = ['a.example']\n"
     )
     monkeypatch.setenv("POLITE_CONFIG", str(tmp_path / "polite.toml"))
-
     options = parse(["serve", *AGENT])
-
     assert (options.delay, options.allow_private, options.name) == (3.0, False, ["a.example"])
     assert parse(["fetch", "http://a.test/"]).delay == 9.0
 

@@ -99,7 +99,6 @@ def test_wrong_usage(script, capsys, arguments, said):
         status = main(["sitemaps", *arguments])
     except SystemExit as error:
         status = error.code
-
     assert status == 2
     assert said in capsys.readouterr().err
 

@@ -149,9 +149,7 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     path = tmp_path / "crawl.sqlite"
     if octets is not None:
         path.write_bytes(octets)
-
     assert main(["store", action, str(path)]) == 2
-
     assert said in capsys.readouterr().err
     assert [file.read_bytes() for file in tmp_path.iterdir()] == ([] if octets is None else [octets])
 

@@ -50,9 +50,7 @@ def test_a_back_off_is_drawn_to_scale_and_ends_with_the_picture():
         LogEntry(8.0, A, Kind.BACKED_OFF, 999.0),
         LogEntry(10.0, A, Kind.PAGE),
     ]
-
     ((_, marks),) = _rows(_draw(entries)).items()
-
     assert marks["backed_off"] == "M260 105H710.5M980 105H1160.5"
 
 

@@ -131,11 +131,9 @@ async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thir
     copy = good(EARLIER)
     other = failed(EARLIER + 5, before=copy)
     ours = failed(LATER, before=failed(EARLIER - 40 * 86_400))
-
     await store.save(SITE, other)
     await store.save(SITE, ours)
     kept = await store.load(SITE)
-
     assert (kept.unreachable_since, kept.good, kept.failures) == (EARLIER + 5, copy.good, 1)
 
 
@@ -156,11 +154,9 @@ def numbered(number: int) -> Origin:
 
 async def test_a_memory_store_is_bounded_in_octets_and_says_how_many_it_uses() -> None:
     store = MemoryStore(max_memory=1 << 20)
-
     for number in range(50):
         await store.save(numbered(number), large(100.0 + number))
     kept = [number for number in range(50) if await store.load(numbered(number)) is not None]
-
     assert kept == [48, 49]
     assert 800_000 < store.memory_used < 1 << 20
 

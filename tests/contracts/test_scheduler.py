@@ -127,7 +127,6 @@ async def test_memory_is_bounded_in_octets_and_counts_back_to_nothing() -> None:
         assert store.memory_used <= 1 << 16
     for number in range(1_000):
         store.remember(page(number), Validators())
-
     assert store.memory_used == 0
 
 

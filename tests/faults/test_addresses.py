@@ -140,7 +140,6 @@ async def test_a_name_that_resolved_to_another_address_before(made: list[object]
         looked = [(await resolver.resolve(f"n{n}.test"))[0]["host"] for n in range(len(BAD))]
         let_through = [each for n, each in enumerate(BAD) if not await refused(gate, f"http://n{n}.test/")]
         await resolver.close()
-
     assert all(public(ip_address(each)) for each in looked)
     assert (let_through, made) == ([], [])
 
@@ -148,13 +147,11 @@ async def test_a_name_that_resolved_to_another_address_before(made: list[object]
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 async def test_a_redirect_to_one(made: list[object], scheme: str) -> None:
     let_through = []
-
     for each in BAD:
         location = f"Location: {scheme}://{host(each)}/robots.txt".encode()
         async with scripted_server(answered(b"302 Found", location)) as server, gated() as gate:
             if not await refused(gate, server.url("/")):
                 let_through.append(each)
-
     assert (let_through, len(made)) == ([], len(BAD))
 
 

@@ -23,7 +23,6 @@ def failed(reason: Reason, *, status: int | None = None, before: Snapshot | None
 def test_a_name_that_does_not_exist_is_asked_for_again_later_and_a_304_renews_a_copy() -> None:
     after = failed(Reason.ODD_STATUS, status=304, before=renewed(None, GOOD, RobotsPolicy(), 0.0))
     without = failed(Reason.ODD_STATUS, status=304, before=failed(Reason.TIMEOUT))
-
     assert failed(Reason.DNS_NXDOMAIN).expires_at == 1_600.0
     assert failed(Reason.DNS_SERVFAIL).expires_at == 1_005.0
     assert (after.access, after.failures, after.expires_at) == (GOOD, 0, 1_000.0 + 86_400.0)

@@ -83,7 +83,6 @@ async def test_octets_count_as_the_crawler_says(opened: Opened) -> None:
     async with opened(listener=events.append, **budget(max_bytes=1_000)) as (frontier, _):
         await frontier.put_many(f"{A}/{n}" for n in range(10))
         frontier.close()
-
         assert len(await fetch(frontier, octets=400)) == 3
         assert set(dropped(events).values()) == {"PacingPolicy.max_bytes=1000: 1200 octets came"}
 
@@ -126,7 +125,6 @@ async def test_a_budget_may_be_set_while_tasks_wait(opened: Opened) -> None:
         async with await anext(frontier) as permit:
             permit.report(status=200)
             gate.pacing = polite.PacingPolicy(max_pages=2)
-
         assert len(await fetch(frontier)) == 2
 
 

@@ -158,10 +158,8 @@ async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_le
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(opened, drained, caplog):
     async with opened(pacing=polite.PacingPolicy(scopes=no_scope_of_a_page)) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
-
         with pytest.raises(polite.InvalidOption, match=f"no_scope_of_a_page.*{A}/1.*no scope"):
             await anext(frontier)
-
         assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
 

@@ -31,7 +31,6 @@ async def test_a_url_that_was_done_is_put_again_only_when_asked(opened: Opened) 
         await frontier.put(A)
         async with await anext(frontier):
             assert await frontier.put(A, again=True) is DUPLICATE
-
         assert await frontier.put(A) is DUPLICATE
         assert await frontier.put(A, again=True) is WAITING
 
@@ -47,10 +46,8 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
 
 async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(opened: Opened):
     events: list[Event] = []
-
     async with opened(listener=events.append) as (frontier, _):
         admissions = await frontier.put_many([A, "http://u:secret@", f"{A}/"], depth=1)
-
     assert admissions == [WAITING, Admission.INVALID, DUPLICATE]
     (told,) = [event for event in events if isinstance(event, Dropped)]
     assert "secret" not in str(told)
@@ -123,7 +120,6 @@ async def test_put_many_refuses_an_option_that_put_does_not_have_and_one_url(ope
             await frontier.put_many([f"{A}/1"], prioritiy=5)  # type: ignore[call-arg]
         with pytest.raises(InvalidOption, match="put takes one"):
             await frontier.put_many(A)
-
         assert frontier.waiting == 0
 
 
@@ -314,7 +310,6 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
         await gate.check(A)
         futures = [frontier.put_nowait(f"{A}/{path}", depth=3) for path in ("1", "1", "private")]
-
         assert await asyncio.gather(*futures) == [Admission.WAITING, Admission.DUPLICATE, Admission.REFUSED]
         permit = await frontier.next()
         assert permit.task.depth == 3

@@ -69,11 +69,9 @@ async def test_a_permit_left_without_being_entered_is_misused_and_counts_nothing
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         permit = await anext(frontier)
-
         for _each in range(2):
             with pytest.raises(polite.PermitMisused, match="left without being entered"):
                 permit.leave()
-
         assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1, 0)
 
 

@@ -136,11 +136,9 @@ def urls(*origins: str, pages: int) -> list[str]:
 
 async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets_them() -> None:
     web = Web()
-
     async with large_files(web) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=20))
         await crawl(web, frontier)
-
     assert sorted(web.pages) == sorted(urls(SITE, OTHER, pages=20))
     assert web.asked == {SITE: 1, OTHER: 1}
 

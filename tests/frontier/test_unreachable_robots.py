@@ -136,13 +136,11 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
 
 async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened):
     clock = LoopClock()
-
     opening = opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2)
     async with opening as (frontier, _):
         await frontier.put(A)
         await asyncio.sleep(4)
         clock.set_wall(clock.wall() - 3)
-
         assert (await anext(frontier)).url == f"{A}/"
 
 
@@ -205,7 +203,6 @@ async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
     async with opened({f"{A}/robots.txt": [Failed(reason)]}, robots=robots, **options) as (frontier, _):
         await frontier.put(f"{A}/1")
         await frontier.join()
-
     assert frontier.dropped == 1
     assert shortest <= now() <= longest
 

@@ -76,7 +76,6 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(status, h
             permit.report(status=status, headers=headers)
             for each in told:
                 permit.received(each)
-
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
 
 

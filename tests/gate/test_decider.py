@@ -92,7 +92,6 @@ async def test_a_gate_decides_on_a_long_url_in_a_thread(path: str, monkeypatch: 
 async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop() -> None:
     rules, decider = RULES.prepare(), Decider()
     path = "/" + "z" * (rules.quick_length - 1)
-
     assert [decider.allows_now(rules, path) for _ in range(100)] == [True] * 48 + [None] * 52
     assert decider.busy
     await asyncio.sleep(0)
@@ -106,9 +105,7 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
     await asyncio.sleep(0)
     for each in asking[::2]:
         each.cancel()
-
     answers = await asyncio.gather(*asking, return_exceptions=True)
-
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
 
 

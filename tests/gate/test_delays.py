@@ -48,7 +48,6 @@ async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(rule, pacin
     async with opening as (gate, _):
         times = sorted(await asyncio.gather(*(visit(gate) for _ in range(3))))
         explanation = await gate.explain(PAGE)
-
     assert times == pytest.approx([gap, 2 * gap, 3 * gap])
     assert because in explanation.pause.because
     assert f"delay: {gap:g} s between requests ({explanation.pause.because})" in str(explanation)
@@ -78,7 +77,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
         await gate.check(PAGE)
         tasks = [asyncio.create_task(visit(gate)) for _ in range(3)]
         results = await asyncio.gather(*tasks, return_exceptions=True)
-
     assert [isinstance(result, polite.Overloaded) for result in results] == [False, False, True]
     assert "max_waiting" in str(results[2])
 
@@ -118,7 +116,6 @@ async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_ag
     events: list[Event] = []
     async with opened_at(8.74, OFFICE + b"Crawl-delay: 20\n", listener=events.append) as gate:
         visits = await asyncio.gather(*(visit(gate) for _ in range(4)))
-
     opening = (24 + 6 - 8.74) * HOUR
     assert visits == pytest.approx([20.0, opening, opening + 20.0, opening + 40.0], abs=0.01)
     assert Skipped(PAGE, "the site closed while it waited") in events
@@ -127,7 +124,6 @@ async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_ag
 async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_request_waits() -> None:
     async with opened_at(9.0) as gate:
         explanation = await gate.explain(PAGE)
-
     assert explanation.wait_s == pytest.approx(21 * HOUR)
     assert explanation.held_s == pytest.approx(0.25 * HOUR)
     assert str(explanation.outlook.scope) == f"the opening hours of {SITE}"
@@ -241,7 +237,6 @@ async def test_requests_that_waited_while_the_rules_were_renewed_obey_the_new_on
     async with opened(site) as (gate, _):
         await visit(gate, status=429, Retry_After="86400")
         results = await asyncio.gather(*(visit(gate) for _ in range(3)), return_exceptions=True)
-
     assert [isinstance(result, float) for result in results] == granted
     assert gate.counters.skipped == skipped
 
@@ -311,7 +306,6 @@ async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None
         for task in tasks[1:5]:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-
     assert [results[0], results[5]] == pytest.approx([1.0, 2.0])
 
 
@@ -321,6 +315,5 @@ async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds):
     async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=throttle) as (gate, _):
         throttle.seconds = seconds
         visits = [await visit(gate), await visit(gate, status=429, Retry_After="3600"), await visit(gate)]
-
         assert gaps(visits) == [7.0, 3600.0]
         assert gate.counters.slowed == 1

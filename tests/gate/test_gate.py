@@ -40,7 +40,6 @@ async def test_check_answers_by_the_rules_of_the_origin() -> None:
         allowed = await gate.check(PAGE)
         denied = await gate.check("https://SITE.test:443/private/x")
         reopened = await gate.check("https://site.test/private/open")
-
     assert (bool(allowed), bool(denied), bool(reopened)) == (True, False, True)
     assert denied.rule == polite.Rule(allows=False, pattern="/private", line=2)
     assert transport.asked == [ROBOTS]

@@ -87,7 +87,6 @@ async def test_the_longer_delay_of_two_gates_counts(clock: LoopClock, first: flo
     site = serving()
     async with opened(site, clock, pacing=polite.PacingPolicy(min_delay=second)) as gate:
         await visit(gate)
-
     assert site.times == [ended + max(first, second)]
 
 
@@ -170,7 +169,6 @@ async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: l
     for _ in range(3):
         async with opened(site, LoopClock()) as gate:
             await gate.check(PAGE)
-
     assert site.times == [0.0] * 3
     assert not told
 
@@ -201,7 +199,6 @@ def test_a_fork_begins_without_delays() -> None:
         child = os.fork()
     if not child:
         os._exit(process_delays(SystemClock()) is before)
-
     assert os.waitpid(child, 0)[1] == 0
 
 

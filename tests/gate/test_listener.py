@@ -53,7 +53,6 @@ async def test_the_end_of_a_permit_tells_its_status_and_times(reported, status, 
         if reported is not None:
             permit.report(status=reported)
         await asyncio.sleep(5)
-
     assert listener.seen == [Left(PAGE, status, elapsed_s, 7.0)]
 
 

@@ -235,7 +235,6 @@ async def test_permits_that_wait_already_learn_of_an_order_of_another_process(tm
         await asyncio.sleep(3.5)
         await other.forbid(SITE, **WHY)
         results = await asyncio.gather(*waiting, return_exceptions=True)
-
     assert sum(isinstance(each, polite.Disallowed) for each in results) >= 5
 
 

@@ -67,7 +67,6 @@ async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed 
         await manager.learn(SITE)
         await asyncio.sleep(DAY)
         stale = await manager.learn(SITE)
-
     assert stale.rules.allows("/page")
     assert not stale.rules.allows("/private")
     assert stale.snapshot.failures == 1

@@ -49,7 +49,6 @@ async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status):
             with pytest.raises(polite.InvalidOption, match="status"):
                 permit.report(status=status)
             left = now()
-
         assert await visit(gate) == pytest.approx(left + 1.0)
 
 
@@ -83,7 +82,6 @@ async def test_a_permit_is_left_by_a_callback_of_the_loop_for_which_its_own_task
         permit.report(status=200)
         asyncio.get_running_loop().call_later(30, permit.leave)
         left = now() + 30
-
         assert await visit(gate) == pytest.approx(left)
         assert permit.scopes == ()
 
@@ -195,7 +193,6 @@ async def test_a_permit_that_is_never_entered_gives_its_turn_back_with_an_event(
     async with opened_with_frontier() as (gate, frontier, reclaimed):
         permit = await given(frontier)
         at = now()
-
         assert await visit(gate, f"{SITE}/other") - at == pytest.approx(HOUR)
         assert reclaimed == [Reclaimed(PAGE, pytest.approx(HOUR))]
         assert (gate.counters.reclaimed, permit.task.url) == (1, PAGE)
@@ -251,7 +248,6 @@ async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None
         await asyncio.sleep(50)
         gate.pacing = replace(gate.pacing, max_hold=60.0)
         await asyncio.sleep(11)
-
         assert reclaimed == [Reclaimed(PAGE, pytest.approx(60.0))]
         assert permit.url == PAGE
 
@@ -280,7 +276,6 @@ async def test_the_origin_is_delayed_from_now_and_nothing_is_counted_or_fetched(
         charged = now()
         assert transport.asked == []
         assert gate.counters == type(gate.counters)()
-
         # robots.txt is the next request, the page the one after.
         assert await visit(gate) == pytest.approx(charged + 2.0)
 
@@ -291,7 +286,6 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         await asyncio.sleep(100)
         gate.charge("https://site.test/favicon.ico")
         charged = now()
-
         assert await visit(gate) == pytest.approx(charged + 30)
 
 

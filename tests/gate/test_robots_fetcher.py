@@ -59,7 +59,6 @@ async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -
 async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     within = await fetcher(TimedTransport(CHAIN, delay_s=4.0), timeout=24.5).fetch(SITE)
     beyond = await fetcher(TimedTransport(CHAIN, delay_s=4.0), timeout=23.5).fetch(SITE)
-
     assert isinstance(within, Found)
     assert within.elapsed_s == pytest.approx(24.0)
     assert isinstance(beyond, Unreachable)
@@ -72,10 +71,8 @@ async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
     fetching = fetcher(transport)
     cancelled = asyncio.create_task(fetching.fetch(SITE))
     await asyncio.sleep(10)
-
     cancelled.cancel()
     await fetching.fetch(SITE)
-
     assert transport.times == pytest.approx([0, 11])
 
 
@@ -117,9 +114,7 @@ MISSING = {ROBOTS: Reply(500), f"{SITE_URL}/no-such-page": Reply(500), f"{SITE_U
 )
 async def test_h7_the_two_questions_take_their_turns_and_are_counted(takes_s, pace, at):
     transport = TimedTransport(MISSING, delay_s=takes_s)
-
     access = await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: pace)
-
     assert isinstance(access, Unavailable)
     assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
     assert (access.elapsed_s, transport.asked) == (pytest.approx(3 * takes_s), list(MISSING))
@@ -152,10 +147,8 @@ async def test_h7_a_site_that_answers_5xx_for_missing_pages_has_no_robots_txt() 
 
 async def test_h7_the_copy_of_a_file_that_was_there_goes_on_deciding() -> None:
     transport = ScriptedTransport({ROBOTS: [Reply(200, RULES), Reply(500)]})
-
     async with opened(transport, robots=INFERRING) as (gate, _):
         await gate.check(PAGE)
         await asyncio.sleep(2 * 86_400)
-
         assert not (await gate.check(PRIVATE)).allowed
     assert transport.asked == [ROBOTS, ROBOTS]

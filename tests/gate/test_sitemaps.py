@@ -157,7 +157,6 @@ async def test_a_file_that_is_disallowed_is_not_fetched():
     transport = ScriptedTransport({ROBOTS: named(USUAL, rules="Disallow: /sitemap"), USUAL: xml(pages(1))})
     async with scripted_gate(transport) as gate:
         found, (file,) = await listed(gate)
-
     assert not found
     assert transport.asked == [ROBOTS]
     assert (file.disallowed, file.problem) == (True, "disallowed by Disallow: /sitemap (line 2)")
@@ -328,7 +327,6 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
         assert (await gate.robots(f"{SITE}/a")).signals("x", "/").ai_train is False
         assert await gate.robots(f"{SITE}/b") is not None
         assert await gate.robots("https://none.example") is None
-
     assert transport.asked.count(ROBOTS) == 1
 
 

@@ -20,7 +20,6 @@ async def test_retries_after_a_status_take_turns_of_their_own(name, clock, site)
     async with opened(name, clock, adapter=retrying(name, total=3, status_forcelist=[429])) as client:
         for path in ("/refuse", "/next"):
             assert (await client.get(site.url(path))).status == 200
-
     assert site.paths == ["/refuse"] * 3 + ["/next"]
     assert min(site.gaps()[1:3]) >= 60
     assert site.paced()
@@ -31,7 +30,6 @@ async def test_retries_after_a_failure_take_turns_of_their_own(name, clock, site
         with pytest.raises(client.module.ConnectionError):
             await client.get(site.url("/broken"))
         assert (await client.get(site.url("/next"))).status == 200
-
     assert site.paths == ["/broken"] * 3 + ["/next"]
     assert site.paced()
 

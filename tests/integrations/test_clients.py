@@ -78,7 +78,6 @@ async def test_another_user_agent_is_refused(name, where, clock, site):
             await client.get(site.url("/"), headers=OTHER if where == "request" else {})
     async with opened(name, clock, headers={"User-Agent": AGENT}) as client:
         assert (await client.get(site.url("/"))).status == 200
-
     assert site.paths == ["/"]
     assert site.paced()
 
@@ -169,7 +168,6 @@ async def test_octets_count_in_the_budget(name, clock, site, path):
     async with opened(name, clock, pacing=polite.PacingPolicy(max_bytes=1_000_000)) as client:
         await client.get(site.url(path))
         await client.get(site.url(path))
-
         if "niquests" not in name or "chunked" not in path:
             with pytest.raises(OriginDeclined, match="1600000 octets came"):
                 await client.get(site.url(path))
@@ -181,7 +179,6 @@ async def test_a_cancelled_request_ends_its_turn(client: Client, site: Site) -> 
     while "/slow" not in site.paths:
         await asyncio.sleep(0.001)
     sent.cancel()
-
     assert (await client.get(site.url("/next"))).status == 200
     assert site.paced()
 

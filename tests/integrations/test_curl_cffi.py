@@ -29,10 +29,8 @@ def session():
 def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, session, site):
     headers = {"Cookie": "session=secret", "If-None-Match": '"1"', "X-Mine": "kept"}
     options = {"auth": ("user", "password"), "headers": headers}
-
     same = request(gate, session, "GET", site.url("/hop?to=/headers"), **options)
     other = request(gate, session, "GET", site.url(f"/hop?to={site.url('/headers', other=True)}"), **options)
-
     words = ("Basic", "session=secret", "X-Mine", "If-None-Match")
     assert [word in same.text for word in words] == [True, True, True, False]
     assert [word in other.text for word in words] == [False, False, True, False]
@@ -49,7 +47,6 @@ def test_methods_change_as_in_browsers(gate, session, site, status, after):
 def test_too_many_redirects_and_those_to_another_scheme_end(gate, session, site):
     with pytest.raises(TooManyRedirects):
         request(gate, session, "GET", site.url("/loop"), max_redirects=3)
-
     assert site.paths == ["/loop"] * 4
     assert request(gate, session, "GET", site.url("/loop"), max_redirects=0).status_code == 302
     with pytest.raises(polite.InvalidURL, match="neither http nor https"):

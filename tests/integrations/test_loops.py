@@ -69,7 +69,6 @@ async def test_a_body_that_came_with_its_head_holds_no_turn(session: aiohttp.Cli
     first = await session.get(site.url("/1"))
     assert first.connection is None
     second = await session.get(site.url("/2"))
-
     assert (await first.text(), await second.text()) == ("page /1", "page /2")
     assert site.gaps() == [DELAY_S] * 2
 
@@ -121,7 +120,6 @@ async def test_a_total_time_out_is_warned_about_once_and_others_do_not_count_the
     async with session_of(gate, timeout=short) as session:
         with pytest.warns(UserWarning, match=r"ClientTimeout\(total=300\).*total=None") as warned:
             await asyncio.gather(*(read(session, site.url(f"/{n}")) for n in range(8)))
-
     assert len(warned) == 1
     assert site.gaps() == [DELAY_S] * 8
 
@@ -236,7 +234,6 @@ async def test_a_time_out_does_not_count_the_wait(module, gate, site):
         with pytest.raises(module.ReadTimeout):
             await client.get(site.url("/slow"))
         assert (await client.get(site.url("/next"))).status_code == 200
-
     assert site.paced()
 
 

@@ -30,7 +30,6 @@ def test_the_error_names_the_extra(module: str, package: str, extra: str, monkey
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"polite.integrations.{module}", raising=False)
-
     with pytest.raises(ImportError, match=re.escape(f"pip install 'polite-crawl[{extra}]'")):
         importlib.import_module(f"polite.integrations.{module}")
 

@@ -139,7 +139,6 @@ def test_leniencies_are_kept_and_can_be_left_out(both, rule, url, same):
 def test_a_last_dollar_also_means_itself_as_in_protego(rule: str) -> None:
     body = f"{ALL_AGENTS}{rule}\n"
     original, ours = protegos(body)
-
     for url in ("/a", "/a$", "/a%24", "/a$b", "/ab", "/xb$x", "/a/"):
         assert ours.can_fetch(url, "x") is original.can_fetch(url, "x"), url
         assert ours.robots.decide("x", url).allowed is ours.can_fetch(url, "x"), url

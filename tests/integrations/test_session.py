@@ -175,5 +175,4 @@ async def test_a_request_with_a_permit_of_its_own_is_sent_once(site: Site) -> No
         assert await read(session, site.url("/kept")) == "page /kept"
         with pytest.raises(ConnectionLost, match="Server disconnected"):
             await read(session, site.url("/broken"))
-
     assert site.paths == ["/kept", "/broken"]

@@ -74,7 +74,6 @@ async def test_a_signer_that_fails_is_no_failure_of_the_server(name, clock, site
         for _ in range(2):
             with pytest.raises(SignerFailed, match="vault"):
                 await client.get(site.url("/a"))
-
         assert client.gate.counters.opened == 0
     assert site.paths == []
 

@@ -64,7 +64,6 @@ async def test_sentinels_that_do_not_answer_are_told_without_the_settings_of_the
     message = await both_refusals(
         polite.StoreFailed, f"redis+sentinel://{LOGIN}127.0.0.1:{free_port()},127.0.0.1:{free_port()}/news"
     )
-
     assert message.endswith(
         "the server is not reached: no Sentinel names a master of 'news' (ConnectionError)"
     )

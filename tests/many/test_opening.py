@@ -95,12 +95,10 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(start_valke
 
 async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey):
     server = start_valkey("--maxmemory-policy", "allkeys-lru")
-
     message = await refusal(server.url)
     server.client.config_set("maxmemory-policy", "noeviction")
     async with opened(server.url):
         pass
-
     assert "its maxmemory-policy is allkeys-lru" in message
     assert "run CONFIG SET maxmemory-policy noeviction" in message
 
@@ -111,7 +109,6 @@ async def test_a_server_without_append_only_file_is_warned_of(start_valkey, capl
         caplog.clear()
     async with opened(start_valkey(append_only=True).url):
         assert not caplog.records
-
     assert "appendonly is no" in warned
     assert "CONFIG SET appendonly yes" in warned
 
@@ -171,7 +168,6 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey)
         await shared.join("news")
         valkey.client.hset("polite:{news}:crawl", "partitions", "8")
         assert (await shared.join("news")).partitions == 8
-
         valkey.client.hset("polite:{news}:crawl", "partitions", "many")
         with pytest.raises(StoreFailed, match="damaged: 'many'"):
             await shared.join("news")

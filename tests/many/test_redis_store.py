@@ -82,7 +82,6 @@ async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(open_store, 
     await store.load(SITE)
     other.hold(SITE, SavedBackOff(now, now + 500.0, "status 503"))
     await other.close()
-
     assert await store.held(SITE) is not None
 
 

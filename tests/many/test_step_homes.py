@@ -58,10 +58,8 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, 
     stale = take(one).fence
     leave(one)
     fence = take(other).fence
-
     leave(one, fence=stale)
     leave(one, fence=fence)
-
     assert owner_of(crawl) == "other"
 
 
@@ -133,9 +131,7 @@ def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(crawl
 def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     crawl.another_server()
-
     assert one.step(mine=[Mine("a.example", 7)]).gone == []
-
     assert owner_of(crawl) == "one"
     crawl.age(LEASE)
     one.step()
@@ -173,10 +169,8 @@ def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl, o
 
 def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, other: Process) -> None:
     take(one)
-
     assert other.take("a.example") is None
     assert other.take("a.example") is None
-
     assert one.step().recalls == ["a.example"]
     assert one.step().recalls == []
     leave(one)

@@ -142,7 +142,6 @@ def test_a_short_silence_gives_no_grace(crawl: Crawl, one: Process, other: Proce
     other.step()
     crawl.expire(one)
     crawl.age(2 * BEAT)
-
     assert len(other.step(room=9).picked) == 1
 
 
@@ -186,9 +185,7 @@ def test_a_session_that_others_ended_is_lost_and_only_what_needs_none_is_done(cr
 def test_homes_of_a_dead_session_go_to_others_with_the_age_of_its_lease(crawl: Crawl) -> None:
     dead, other = holder(crawl, A, B), crawl.process("other")
     crawl.expire(dead, ago=3 * SECOND)
-
     [(taken, [(origin, rows)])] = other.step(room=9).picked
-
     assert (taken.home, taken.clean, origin, paths(rows)) == ("a.example", False, HOST, ["/a", "/b"])
     assert taken.fence > dead.fences["a.example"]
     assert taken.age is not None

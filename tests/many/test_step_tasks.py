@@ -28,9 +28,7 @@ def test_tasks_are_picked_in_the_order_of_puts(one: Process, other: Process) -> 
 def test_a_url_that_waits_is_a_duplicate_from_any_process_and_even_again(crawl: Crawl) -> None:
     crawl.process("one").put(A)
     other = crawl.process("other")
-
     first, second, third = other.put(A, B, B).puts
-
     assert (first, third) == (None, None)
     assert second is not None
     assert other.put(A, again=True).puts == [None]
@@ -60,7 +58,6 @@ def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
 
 def test_a_task_with_a_time_is_given_out_when_it_has_come(crawl: Crawl, one: Process) -> None:
     one.put(A, ready_in=5 * SECOND)
-
     assert one.pick() == {}
     reply = one.step()
     assert reply.waiting == 1
@@ -227,10 +224,8 @@ def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_
 
 def test_the_origins_of_a_home_come_8_at_a_time(one: Process) -> None:
     one.put(*many_origins(30))
-
     [(_, first)] = one.step(room=1).picked
     seen = [{origin for origin, _ in first}, *(origins_of_news(one) for _ in range(3))]
-
     assert [len(each) for each in seen] == [8, 8, 8, 6]
     assert set().union(*seen) == {url.rstrip("/") for url in many_origins(30)}
     assert one.step().news == []
@@ -239,10 +234,8 @@ def test_the_origins_of_a_home_come_8_at_a_time(one: Process) -> None:
 def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(one: Process, other: Process) -> None:
     one.put(f"{HOST}/a")
     one.pick()
-
     assert one.put(f"{HOST}/b").news == []
     other.put(f"{HOST}/c", f"{PLAIN}/d")
-
     news = {origin: paths(rows) for _, origin, rows in one.step().news}
     assert news == {HOST: ["/a", "/b", "/c"], PLAIN: ["/d"]}
 
@@ -251,9 +244,7 @@ def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Proces
     one.put("https://a.example/")
     one.pick()
     other.put(*many_origins(120))
-
     replies = [one.step() for _ in range(3)]
-
     assert [len(reply.news) for reply in replies] == [100, 20, 0]
     assert [reply.next_in for reply in replies] == [0, None, None]
 

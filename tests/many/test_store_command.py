@@ -63,7 +63,6 @@ def crawl(valkey):
 
 def test_ls_has_a_line_a_crawl(valkey, crawl, polite):
     begun(valkey, "other")
-
     assert polite("ls", valkey.url).splitlines() == [
         "news  4 waiting, 0 done, 0 refused, 0 dropped; 1 session, 1 home held, 1 in line, 1 later",
         "other  0 waiting, 0 done, 0 refused, 0 dropped; 0 sessions, 0 homes held, 0 in line, 0 later",

@@ -100,7 +100,6 @@ SAVED = st.builds(
 def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(scopes, unclean_s):
     text, left_out_s = encoded(HomeState(tuple(scopes), unclean_s))
     state = decoded(text)
-
     assert text is None or len(text.encode()) <= 1_000
     assert state is not None
     told = {each.name for each in state.scopes}

@@ -254,7 +254,6 @@ async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(
     elif how == "never used":
         pacer.take_over(Home("a.test", 1, homes.lease, now()), TakenHome(50.0, 1.0, clean=True, state=None))
         await asyncio.sleep(20.0)
-
     assert pacer.hand_over("a.test") == left
 
 
@@ -287,7 +286,6 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
     for number in range(200):
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=100.0 + number)
     rest_s, state = pacer.hand_over("~ everything")
-
     assert len(state.encode()) <= 1_000
     assert rest_s == pytest.approx(100.0 + 199 - state.count("https://"), abs=0.1)
 

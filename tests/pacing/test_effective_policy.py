@@ -22,7 +22,6 @@ def test_what_differs_at_one_origin_changes_no_other_and_keeps_its_earlier_optio
     policies = EffectivePolicies(of_many())
     changed = policies.replace(policies.policy.override("https://new.example", min_delay=7))
     replaced = policies.replace(policies.policy.override(HOSTS[0], concurrency=3))
-
     assert (changed, replaced) == ({Origin.of("https://new.example")}, {HOSTS[0]})
     assert [policies.of(host).policy.min_delay for host in HOSTS[:2]] == [2, 2]
     assert [policies.concurrency(host) for host in HOSTS[:2]] == [3, 1]

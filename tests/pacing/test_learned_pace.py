@@ -151,7 +151,6 @@ def test_a_host_that_refuses_at_random_is_not_slowed_without_a_bound() -> None:
         status = chance.choices((200, 429), (99, 1))[0]
         crawl.get(status)
         pages, refused = pages + (status == 200), refused + (status == 429)
-
     assert pages > 0.4 * 48 * 3_600
 
 

@@ -80,7 +80,6 @@ def test_the_lines_of_a_field_are_one_list() -> None:
         ("ratelimit-policy", '"b";q=1;w=3'),
         ("RATELIMIT", '"a";r=0;t=1'),
     ]
-
     assert reported(200, headers, lambda: 0.0).rate_limits == said('"a";r=0;t=1', '"a";q=1;w=2, "b";q=1;w=3')
 
 
@@ -139,9 +138,7 @@ def test_a_newer_response_replaces_what_an_older_one_said_of_the_same_policy() -
         (0.0, '"d";r=2;t=60', '"d";q=10;w=60, "e";q=1;w=1'), (1.0, '"d";r=0;t=9', '"d";q=60;w=60')
     )
     octets = learned((0.0, "", '"d";q=10;w=60'), (1.0, "", '"d";q=10;w=60;qu="content-bytes"'))
-
     parts = learned((0.0, "", '"d";q=1;w=9;pk=:Zm9v:'), (1.0, "", '"d";q=1;w=2;pk=:YmFy:'))
-
     assert (slowest(known, 1.0), slowest(octets, 1.0), slowest(parts, 1.0)) == (1.0, None, 9.0)
 
 

@@ -48,9 +48,7 @@ def test_t4_a_refusal_delays_for_its_retry_after(outcome: Outcome, expected: Pau
 @pytest.mark.parametrize("asked", [None, math.nan, -1.0])
 def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked: float | None) -> None:
     throttle = DelayThrottle(backoff=10.0, max_backoff=100.0, random=lambda: 0.0)
-
     pauses = [throttle.rest(Outcome(503, asked), context(None, strikes)) for strikes in (0, 1, 2, 3, 4)]
-
     assert [pause.seconds for pause in pauses] == [10.0, 20.0, 40.0, 80.0, 100.0]
     assert pauses[1] == Pause(20.0, "status 503, refusal 2 in a row: back-off 20 s", strike=True)
     spread = DelayThrottle(backoff=10.0, random=lambda: 1.0)
@@ -67,10 +65,8 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
 def test_jitter_only_adds_and_every_pause_can_be_settled(status, retry_after_s, crawl_delay, strikes, chance):
     plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
     outcome = Outcome(status, retry_after_s)
-
     least = plain.rest(outcome, context(crawl_delay, strikes))
     pause = jittery.rest(outcome, context(crawl_delay, strikes))
-
     assert 1.0 <= least.seconds <= pause.seconds <= 1.5 * least.seconds
     assert pause.seconds <= 1.5 * 86_400.0
     assert pause.strike == least.strike == (status in {429, 503})

@@ -159,7 +159,6 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile.hold(IP, 20.0, "shared address")
     for _ in range(2):
         turnstile.request((IP,), 0.0)
-
     assert turnstile.outlook((A, IP), 0.0) == Outlook(20.0, IP, 2, 0, "shared address", None)
 
 

@@ -79,7 +79,6 @@ def test_no_compiled_module_has_a_coroutine() -> None:
     # mypyc keeps the exception that is handled per thread: a coroutine that is suspended there leaves it to all others.
     modules = HOOK["hooks"]["custom"]["modules"]
     trees = {name: ast.parse((ROOT / name).read_text()) for name in modules}
-
     assert [
         name
         for name, tree in trees.items()

@@ -53,7 +53,6 @@ def names_of(file: str) -> list[str]:
 
 def test_every_requirement_and_practice_stands_in_its_map_once_and_in_order() -> None:
     sections = [f"{section} {chr(ord('a') + n)}" for section, count in POINTS.items() for n in range(count)]
-
     assert [row.id for row in REQUIREMENTS] == IDS
     assert [row.id for row in PRACTICES] == [*sections, "4"]
     assert all(row.what for row in REQUIREMENTS + PRACTICES)

@@ -60,11 +60,9 @@ def test_bytes_and_str_decide_alike(body: str, dialect: Dialect, agent: str, pat
 @given(files, dialects, agents, paths)
 def test_a_group_for_another_agent_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
     before = parse(body, dialect).decide(agent, path)
-
     # A rule at the beginning of the file would join the group before it.
     other = "User-agent: nobody\nAllow: /a\nDisallow: /\nUser-agent: unknown\nDisallow: /\n"
     after = parse(other + body, dialect)
-
     assert after.decide(agent, path).allowed is before.allowed
     assert not after.decide("nobody", "/b")
 
@@ -75,9 +73,7 @@ def test_lines_and_groups_agree_on_what_a_rule_is(body: str, dialect: Dialect):
         line.number for line in lines(body.encode(), dialect) if line.field in (Field.ALLOW, Field.DISALLOW)
     }
     named = {line.number for line in lines(body.encode(), dialect) if line.field is Field.USER_AGENT}
-
     groups = parse(body, dialect).groups
-
     assert {number for group in groups for number in group.lines} == named
     assert {r.line for group in groups for r in group.rules} == {n for n in read if named and n > min(named)}
 

@@ -59,9 +59,7 @@ def test_what_cannot_be_a_dialect_is_refused_by_name(field: str, value: object) 
 def test_a_last_dollar_may_also_mean_itself(specials: bool):
     both = replace(RFC9309, name="both", dollar_is_both=True, specials_equal_escapes=specials)
     rules = parse("User-agent: *\nDisallow: /a$\nAllow: /a$b\n", both).rules_for("x")
-
     verdicts = {path: rules.allows(path) for path in ("/a", "/a$", "/a$c", "/a$b", "/ab", "/b")}
-
     assert verdicts == {"/a": False, "/a$": False, "/a$c": False, "/a$b": True, "/ab": True, "/b": True}
     assert all(rules.decide(path).allowed is allowed for path, allowed in verdicts.items())
     assert [rule.line for rule in rules.matching("/a$b")] == [3, 2]

@@ -14,7 +14,6 @@ from tests.standards.dialects import corpus, some_or_all
 
 def test_each_line_has_its_number_field_name_and_value():
     body = b"# head\nUser-Agent : * # all\n\nnonsense\n disallow:/a:b\n"
-
     assert [line[:4] for line in lines(body, RFC9309)] == [
         (2, Field.USER_AGENT, "User-Agent", "*"),
         (4, Field.NONE, "", "nonsense"),
@@ -83,7 +82,6 @@ COLONLESS = replace(
 )
 def test_a_dialect_may_read_a_value_of_many_words_without_a_colon(row: str, expected: tuple[Field, str, str]):
     (line,) = lines(row.encode(), COLONLESS)
-
     assert line[1:4] == expected
     assert fields_of(COLONLESS).read(row) == (line.field, "" if line.field is Field.NONE else line.value)
     if ":" not in row.partition("//")[0]:
@@ -122,10 +120,8 @@ def test_what_a_mark_does_not_fit_is_read_as_it_stands(mark: bytes, odd: bytes):
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_more(encoding: str, lost: int):
     head = "User-agent: *\nDisallow: /\nAllow: /a\n"
-
     allow = parse(marked(f"{head}Allow: /b\U0001f41f", encoding)[:-lost])
     forbid = parse(marked(f"{head}Disallow: /a/b\U0001f41f", encoding)[:-lost])
-
     assert allow.decide("ExampleBot", "/a")
     assert not allow.decide("ExampleBot", "/b")
     assert not forbid.decide("ExampleBot", "/a/b")

@@ -166,7 +166,6 @@ def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
 def test_decisions_are_frozen_values_that_compare_by_what_they_say():
     again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
     other = parse("User-agent: *\n\nDisallow: /a\n").rules_for("ExampleBot")
-
     assert RULES.decide("/a") == again.decide("/a")
     assert RULES.decide("/a") not in (again.decide("/a/b"), other.decide("/a"), ("/a", False))
     assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
@@ -192,11 +191,9 @@ def test_without_an_answer_all_is_denied_but_robots_txt():
 
 def test_what_stands_below_keeps_its_line():
     robots = parse("\nuser-agent: a\n#\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: a\ndisallow /d", GOOGLE)
-
     assert [(rule.pattern, rule.line) for rule in robots.rules_for("a").rules] == [("/b", 4), ("/d", 8)]
     assert robots.rules_for("a").crawl_delay == 5.0
     assert [group.lines for group in robots.groups] == [(2,), (7,)]
-
     # A group is read in pieces.
     long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
@@ -241,7 +238,6 @@ def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
 
 def test_explicit_names_are_kept_in_order_lower_case_and_once():
     agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
-
     assert agent.tokens == ("examplebot-news", "other")
     assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
     assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

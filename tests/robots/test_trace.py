@@ -70,9 +70,7 @@ def test_the_field_of_the_dialect_that_mattered_is_named(body, dialect, field, n
 )
 def test_any_file_can_be_explained(body: bytes, dialect: Dialect, path: str):
     robots = parse(body, dialect)
-
     explained = robots.explain(UserAgent("a-b"), path)
-
     assert explained.decision == robots.decide("a-b", path)
     assert str(explained)
     assert all(match.column > 0 for match in explained.matches)

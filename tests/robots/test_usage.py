@@ -51,7 +51,6 @@ def test_each_source_alone_refuses_and_says_by_what(pieces, line):
 
 def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
     said = by({"Content-Usage": "train-ai=y, ai-use=n, robot-poetry=n"}, group("Content-Signal: ai-train=no"))
-
     assert said.allows("train-ai") is said.allows("ai-train") is said.ai_train is False
     assert said.allows("ai-use") is said.ai_input is False
     assert said.allows("robot-poetry") is False
@@ -295,7 +294,6 @@ def test_a_file_beyond_the_limits_reserves_what_is_not_read():
     many = of(*[{"location": "/a", "tdm-reservation": 0}] * 10_001)
     assert many.problem == "more than 10000 rules"
     assert (reserved(many, "/a"), reserved(many, "/b")) == (False, True)
-
     long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
     assert long.problem == f"more than {TDM_LIMIT} octets"
     assert reserved(long, "/directory-b/images/x.jpg") is True

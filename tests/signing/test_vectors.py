@@ -31,7 +31,6 @@ from tests.signing import vectors
 def test_a_signature_is_that_of_the_vector(vector, rfc_key):
     params = signature_params(vector.components, vector.parameters)
     base = signature_base(vector.components, params)
-
     assert base == vector.base.encode()
     assert signature_fields(vector.label, params, rfc_key.sign(base)) == {
         "Signature-Input": vector.signature_input,
@@ -198,7 +197,6 @@ def test_no_error_shows_a_part_of_the_key(tmp_path, content):
 def test_a_key_shows_its_thumbprint_only(key, key_file):
     secret = key_file.read_text().splitlines()[1]
     signer = polite.WebBotAuth(key, "https://bot.test")
-
     for shown in (repr(key), str(key), repr(signer), f"{vars(signer)}"):
         assert key.thumbprint in shown
         assert secret[22:] not in shown

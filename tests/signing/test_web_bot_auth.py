@@ -56,7 +56,6 @@ def test_the_authority_is_as_the_standard_normalizes_it(key, url, authority):
 def test_more_components_narrow_it(key, component, other):
     wide = WebBotAuth(key, AGENT)
     narrow = WebBotAuth(key, AGENT, components=["@authority", component])
-
     assert signed(narrow, "https://example.com/a?c").covered[1] == f'"{component}"'
     assert signed(wide, "https://example.com/a?c", **other)
     with pytest.raises(InvalidSignature):

@@ -50,9 +50,7 @@ def test_an_external_dtd_is_not_read():
 def test_a_token_that_does_not_end_is_not_read_again_and_again(token):
     data = urlset(BEFORE).encode().replace(b"</urlset>", b"") + token + b"x" * 8_000_000
     began = time.process_time()
-
     parser, found = read(data, size=4_096)
-
     # CDATA is read as it comes. All others would take 10 s with expat 2.5.
     assert time.process_time() - began < 2.0
     assert [each.url for each in found] == ["https://example.com/before"]
@@ -101,7 +99,6 @@ def test_a_page_in_the_place_of_a_sitemap_is_none():
 
 def test_the_limits_hold_to_the_entry_and_to_the_octet():
     file = pages(10)
-
     assert read(file, max_entries=10, max_bytes=len(file))[0].problem is None
     assert read(f"{file} ", max_bytes=len(file))[0].problem is not None
     assert len(read(file, max_entries=9)[1]) == 9
@@ -115,7 +112,6 @@ def test_a_field_of_an_entry_is_kept_no_longer_than_it_can_mean_something():
         urlset(f"<loc>https://example.com/{filler}</loc>", f"{BEFORE}<lastmod>{filler}</lastmod>"),
         size=10_000,
     )
-
     assert [(each.url, each.lastmod) for each in found] == [("https://example.com/before", None)]
     assert parser.skipped == 1
 

@@ -19,10 +19,8 @@ def second(recorder):
 
 def test_responses_are_counted_by_status_and_by_what_they_mean():
     recorder = Recorder(lambda: 7.0)
-
     for status in (200, 200, 301, 404, 429, 503, 500, 599, 1_000, None):
         recorder(left(status))
-
     assert recorder.responses == {200: 2, 301: 1, 404: 1, 429: 1, 503: 1, 500: 1, 599: 1, 999: 1, 0: 1}
     assert second(recorder) == Second(well=3, not_well=1, slowed=2, failed=4)
     assert second(recorder) == Second()
@@ -98,7 +96,6 @@ WELL = {
 )  # fmt: skip
 def test_each_trouble_has_a_sentence(changed, level, text):
     (found,) = notices(**{**WELL, **changed})
-
     assert found.level == level
     assert found.text.startswith(text)
     # The gravest comes first.

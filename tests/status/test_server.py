@@ -215,7 +215,6 @@ async def test_wrong_options_are_refused_before_anything_begins(options, message
         with pytest.raises(polite.InvalidOption, match=message):
             async with polite.status.serve(gate, **options):
                 pass
-
         assert gate.services.listener.on_left is None
 
 

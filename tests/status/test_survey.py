@@ -85,7 +85,6 @@ async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it():
     async with watched(transport, frontier={"max_robots_fetches": 1}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{B}/1", f"{B}/2"])
         state = await crawl.look()
-
     assert reasons(state) == {"fetch_slot": (1, 2, 0), "fetching_robots": (1, 1, 0)}
     assert row_of(state, B)["since_s"] == pytest.approx(3.5, abs=1.1)
 

@@ -78,7 +78,6 @@ def test_rows_of_back_offs_and_validators_come_back() -> None:
 def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: int) -> None:
     found, at = Found(b"Disallow: /\n" * lines, 200, URL), codec.COLUMNS.index("body")
     row = codec.row(NAME, Snapshot(found, 1.0, 2.0))
-
     assert row == codec.row(NAME, Snapshot(found.kept(), 1.0, 2.0))
     assert len(row[at]) < 1_000
     assert (row[at] == found.body) is (lines < 5_000)
@@ -88,12 +87,10 @@ def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: 
 def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
     bomb = zlib.compress(bytes(50_000_000))
     tracemalloc.start()
-
     with pytest.raises(ValueError, match="100 octets"):
         codec.inflated(bomb, 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-
     assert peak < 1_000_000
 
 
@@ -127,7 +124,6 @@ def test_octets_of_an_earlier_release_are_read() -> None:
         b'polite-snapshot 1[488659706,1000000000.0,1100000000.0,null,0,1000000000.0,null,"found","OK",[],200,null,0,0.5,60.0,'
         b'null,0,13,13,null,"same"]\nUser-agent: *'
     )
-
     assert decode(octets).access == Found(
         b"User-agent: *", 200, "/robots.txt", 0, elapsed_s=0.5, max_age_s=60.0
     )

@@ -310,11 +310,9 @@ async def test_a_file_of_an_earlier_version_is_upgraded_and_loses_nothing(reques
 async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
     monkeypatch.setattr(robots_database, "STEPS", (*robots_database.STEPS[:4], "this is no SQL"))
     store = SqliteStore(of_version_1)
-
     with pytest.raises(StoreFailed, match="syntax error"):
         await store.open()
     await store.close()
-
     tables = raw(of_version_1, "SELECT name FROM sqlite_master WHERE type = 'table'")
     assert (tables, raw(of_version_1, "PRAGMA user_version")) == ([("robots",)], [(1,)])
 

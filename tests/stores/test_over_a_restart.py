@@ -56,7 +56,6 @@ async def test_a_robots_txt_that_is_old_is_asked_for_again_after_the_delay_too(p
     clock.set_wall(clock.wall() + 2 * 86_400)
     async with run(path, transport, clock=clock, pacing=pacing) as gate:
         assert await visit(gate) - left == pytest.approx(10.0, abs=1e-6)
-
     assert len(transport.asked) == 1
 
 
@@ -94,7 +93,6 @@ async def test_a_short_back_off_is_not_written(path):
         for answer in ({}, {"status": 429, "Retry_After": "9"}, {"status": 500}):
             await visit(gate, **answer)
         await visit(gate, status=429, Retry_After="11")
-
     assert [hold.until - hold.since for hold in store.kept] == pytest.approx([11.0])
 
 

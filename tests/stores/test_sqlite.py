@@ -39,7 +39,6 @@ def batches_of(store, monkeypatch):
 
 async def test_what_was_saved_is_there_for_another_process_at_once(opened, path):
     await opened().save(SITE, FIRST)
-
     assert await opened().load(SITE) == FIRST
     assert raw(path, "SELECT origin, outcome, status, body FROM robots") == [
         ("https://site.test", "found", 200, b"User-agent: *")
@@ -53,9 +52,7 @@ async def test_a_closed_store_is_whole_in_its_file_though_another_connection_is_
     await store.save(SITE, FIRST)
     with closing(sqlite3.connect(path)) as other:
         other.execute("SELECT count(*) FROM robots").fetchall()
-
         await store.close()
-
         alone.write_bytes(path.read_bytes())
     assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
 
@@ -64,9 +61,7 @@ async def test_saves_that_come_together_are_one_transaction_of_so_many_at_most(o
     monkeypatch.setattr(module, "_MAX_BATCH", 100)
     store = opened()
     batches = batches_of(store, monkeypatch)
-
     await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
-
     assert (sum(saved for saved, _ in batches), max(saved for saved, _ in batches)) == (500, 100)
     assert len(batches) < 20
 
@@ -152,12 +147,10 @@ async def test_two_stores_write_to_one_file_and_nothing_is_lost(opened):
 async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
     monkeypatch.setattr(module, "_MAX_WAITING", 0)
     store = opened()
-
     with pytest.raises(Overloaded, match="does not keep up"):
         await store.save(SITE, FIRST)
     store.hold(SITE, HOUR)
     store.remember(PAGE, TAG)
-
     assert caplog.text.count("saved: ") == 2
 
 

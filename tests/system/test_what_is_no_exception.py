@@ -95,7 +95,6 @@ async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_q
         for _ in range(20):
             assert await gate.check(SITE)
             await asyncio.sleep(5)
-
     assert site.asked == 2
 
 

@@ -57,7 +57,6 @@ def test_the_evidence_is_what_the_response_says_and_a_value_in_it_is_cut():
 def test_what_is_beyond_the_limit_is_not_read_and_a_long_page_is_no_stub():
     stub = RESPONSES["imperva-challenge"]["body"].encode()
     comment = b"<!--" + b" " * (LIMIT - len(CHALLENGE) - 7) + b"-->"
-
     assert refusal(403, (), comment + CHALLENGE.encode())
     assert not refusal(403, (), comment + b" " * len(CHALLENGE) + CHALLENGE.encode())
     assert not refusal(403, (), comment + b" " * 300 + CHALLENGE.encode())

@@ -156,7 +156,6 @@ async def test_by_default_private_addresses_are_blocked() -> None:
     ):
         with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
             await session.get(server.url("/"))
-
     assert server.hits == 0
 
 
@@ -204,7 +203,6 @@ async def test_a_refusal_or_absence_of_the_proxy_is_not_a_response_of_the_site(s
     async with scripted_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
         refused = await asked_through(proxy.url(""), "https://example.com/robots.txt")
     gone = await asked_through(proxy.url(""), "http://example.com/robots.txt")
-
     for failed in (refused, gone):
         assert isinstance(failed, Failed)
         assert failed.reason is Reason.PROXY_FAILED

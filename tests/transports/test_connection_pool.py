@@ -143,11 +143,9 @@ async def test_octets_that_are_not_read_yet_when_the_page_is_requested_are_notic
 
 async def test_robots_never_uses_a_connection_that_was_kept() -> None:
     answer = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
-
     async with scripted_server(talking(PAGE), talking(answer)) as server, sharing() as client:
         assert await client.page(server) == "page"
         reply = await client.robots(server)
-
     assert isinstance(reply, Reply)
     assert (reply.body, server.hits) == (RULES, 2)
 
@@ -159,7 +157,6 @@ async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> 
     ):
         assert await client.page(server) == "page"
         assert await client.page(server) == "page"
-
     assert server.hits == 2
 
 

@@ -59,7 +59,6 @@ async def test_the_request_line_is_the_target_letter_by_letter(transport: HttpTr
         asks = [ask(server, path) for path in REWRITTEN]
         for each in asks:
             await transport.get(each)
-
     assert [request.partition(b"\r\n")[0].decode() for request in server.requests] == [
         f"GET {each.target.path} HTTP/1.1" for each in asks
     ]
@@ -183,7 +182,6 @@ async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(scri
         transport = HttpTransport("TestBot/1.0", policy)
         reply = await transport.get(Ask(Target.of(f"{stage.origin}/robots.txt")))
         await transport.close()
-
     assert isinstance(reply, Reply), reply
     assert (reply.status, reply.end) == (200, end)
 

@@ -26,7 +26,6 @@ async def test_a_nameserver_that_does_not_understand_the_query_gives_a_bad_answe
         with pytest.raises(NameNotResolved) as error:
             await resolver.resolve("site.test")
         await resolver.close()
-
     assert error.value.reason is Reason.DNS_BAD_ANSWER
 
 

@@ -13,7 +13,6 @@ _BASE = parse_url("http://user:pw@example.com:8080/a/b?c#d")
 
 def test_every_part_is_there():
     parsed = parse_url("HTTPS://us@er:p:w@Example.COM:0444/a/../b?c?'d#e`")
-
     assert parsed == ParsedURL("https", "us%40er", "p%3Aw", "example.com", 444, "/b", "c?%27d", "e%60")
     assert parsed.href == "https://us%40er:p%3Aw@example.com:444/b?c?%27d#e%60"
     assert (parsed.origin, parsed.path_and_query) == ("https://example.com:444", "/b?c?%27d")
@@ -89,12 +88,10 @@ def test_a_refusal_shows_no_credential():
 def test_no_repetition_takes_longer_than_its_length(piece):
     for head in ("http://", "http://a/", "http://a/?", "http://[", ""):
         url = (head + piece * MAX_URL)[:MAX_URL]
-
         try:
             parsed = parse_url(url, _BASE)
         except InvalidURL:
             continue
-
         assert parse_url(parsed.href) == parsed
 
 

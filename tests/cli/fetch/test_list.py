@@ -26,9 +26,7 @@ def listed(tmp_path):
 
 def test_a_record_has_the_line_as_it_was_given(site, listed):
     lines = [f"{site.origin}/a#top", f"  {site.origin.upper()}/b/../c  ", f"{site.origin}/d"]
-
     assert site.run(*listed(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())) == 0
-
     assert {record["url"]: record["input"] for record in records_of(site)} == {
         f"{site.origin}/a": lines[0],
         f"{site.origin}/c": lines[1],
@@ -62,9 +60,7 @@ def test_comments_and_blank_lines_are_no_urls(site, listed):
 @pytest.mark.parametrize(("space", "scheme"), [(" ", "http"), ("\t", "HTTPS"), ("\u00a0", "http")])
 def test_two_urls_on_one_line_are_not_fetched_as_one(space, scheme, site, listed):
     line = f"{site.origin}/a{space}{scheme}://me:secret@b.test/"
-
     assert site.run(*listed(f"{site.origin}/ok\n{line}\n".encode())) == 2
-
     (record,) = [record for record in records_of(site) if record["outcome"] == "invalid"]
     assert record["detail"] == "the line has two URLs: write one per line"
     assert record["input_at"].endswith("urls.txt:2")
@@ -173,7 +169,6 @@ _NO_NAME = (
 def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(by_list, site, listed):
     urls = [f"{site.origin}/{letter}" for letter in "abcdef"]
     arguments = listed("\n".join(["# the list", *urls]).encode()) if by_list else urls
-
     assert site.run(*arguments, named=False) == 2
     assert (site.err, site.asked, site.folder.exists()) == (_NO_NAME, [], False)
     assert site.run("--limit", "5", *arguments, named=False) == 0

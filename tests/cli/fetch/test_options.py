@@ -30,9 +30,7 @@ def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(
 ):
     urls = [f"/{number}" for number in range(6)]
     site.pages.update({url: [page] for url in urls})
-
     assert site.run(option, "2", *urls) == 3
-
     last = site.records["/5"]
     assert (len(site.paths), last["outcome"], last["code"]) == (asked, "given up", code)
     assert last["detail"].startswith(detail)
@@ -247,9 +245,7 @@ def run(site, number, *arguments):
 
 def test_a_second_run_gets_304s_and_what_has_changed(site):
     site.pages |= {"/a": [with_tag('"1"')], "/b": [with_tag('"1"'), with_tag('W/"2"', "newer")]}
-
     assert (run(site, 1, "/a", "/b"), run(site, 2, "/a", "/b"), run(site, 3, "/a", "/b")) == (0, 0, 0)
-
     assert [site.records[path]["status"] for path in ("/a", "/b")] == [304, 304]
     site.folder = site.folder.parent / "run2"
     a, b = (site.records[path] for path in ("/a", "/b"))
@@ -276,10 +272,8 @@ async def _stall(request):
 def test_a_page_that_was_not_read_whole_is_requested_whole_again(site, arguments, response):
     seen = []
     site.pages["/a"] = [response, with_tag('"1"', seen=seen)]
-
     run(site, 1, *arguments, "/a")
     run(site, 2, "/a")
-
     assert (seen, site.records["/a"]["status"]) == ([None], 200)
 
 

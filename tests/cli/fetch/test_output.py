@@ -126,7 +126,6 @@ def test_a_link_is_the_file_it_leads_to(link, is_there, site, tmp_path, monkeypa
     if is_there or link == "hardlink_to":
         (tmp_path / "q").write_text("precious")
     getattr(tmp_path / "log", link)(tmp_path / "q")
-
     assert site.run("--log", "log", "--resume", "q", "/a", output=False) == 2
     assert "--log and --resume would both use log" in site.err
     assert not (tmp_path / "q").exists() or (tmp_path / "q").read_text() == "precious"
@@ -205,7 +204,6 @@ def test_a_line_that_a_killed_run_has_cut_is_taken_away(before, rest, tmp_path):
 def test_a_file_of_another_program_is_not_changed(others, open_again, tmp_path):
     path = tmp_path / "file.jsonl"
     path.write_bytes(others)
-
     with pytest.raises(
         InvalidOption, match=r"file\.jsonl: octet .* does not start a .*; the file was not changed"
     ):

@@ -69,9 +69,7 @@ def test_a_busy_page_is_retried_after_retry_after(site):
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_a_page_that_stays_busy_is_given_up_and_recorded_with_its_last_response(status, site):
     site.pages["/busy"] = [{"status": status, "text": "busy"}]
-
     assert site.run("--tries", "2", "/busy") == 3
-
     record = site.records["/busy"]
     assert (record["outcome"], record["code"], record["status"]) == ("given up", "PAGE_STATUS", status)
     assert (record["tries"], len(site.paths)) == (2, 2)
@@ -93,9 +91,7 @@ async def _hang(request):
 )  # fmt: skip
 def test_a_page_without_a_response_fails_after_exactly_its_tries(response, code, says, site):
     site.pages["/odd"] = [response]
-
     assert site.run("--timeout", "7", "/odd", "/a") == 3
-
     record = site.records["/odd"]
     assert (record["outcome"], record["code"]) == ("failed", code)
     assert record["detail"] == f"{says}; the page was not fetched"
@@ -145,9 +141,7 @@ def _redirect(location, status=302):
 
 def test_a_redirect_takes_a_turn_of_its_own(site):
     site.pages["/old"] = [_redirect("/new", 301)]
-
     assert site.run("--delay", "5", "/old") == 0
-
     assert site.paths == ["/old", "/new"]
     assert site.times[1] - site.times[0] >= 5
     assert site.records["/old"]["location"] == f"{site.origin}/new"
@@ -232,9 +226,7 @@ def no_rules(monkeypatch):
 
 def test_a_page_at_a_private_address_is_not_retried(site, no_rules, tmp_path):
     log = tmp_path / "run.jsonl"
-
     assert site.run("--log", str(log), "/a", private=False) == 3
-
     record = site.records["/a"]
     assert (record["outcome"], record["tries"]) == ("given up", 1)
     assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["detail"]

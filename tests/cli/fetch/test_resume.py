@@ -245,9 +245,7 @@ def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
     with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
         file.execute("PRAGMA locking_mode = EXCLUSIVE")
         file.execute("BEGIN EXCLUSIVE")
-
         assert prompt.run("--resume", queue, *change, "/b", named=False) == 2
-
     assert prompt.err == f"polite: {queue}: a crawl has it open\n"
 
 

@@ -94,7 +94,6 @@ async def test_a_file_that_is_damaged_in_the_middle_loses_nothing_more(path):
     await Warc(path).keep(_page(b"one"))
     damaged = path.read_bytes() + b"\0" * 100
     path.write_bytes(damaged)
-
     with pytest.raises(InvalidOption, match=f"octet {len(damaged) - 100} does not start"):
         await Warc(path).keep(_page(b"two"))
     assert path.read_bytes() == damaged

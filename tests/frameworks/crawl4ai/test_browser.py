@@ -61,7 +61,6 @@ async def test_a_browser_waits_for_many_turns_without_pages_and_without_time_out
         urls = [f"{origin}/{n}" for n in range(4) for origin in hosts.urls[:2]]
         results = await crawler.arun_many(urls, config(page_timeout=5000))
         counted = gate.counters.granted
-
     assert [result.success for result in results] == [True] * 8
     hosts.judge()
     assert counted == 8
@@ -81,6 +80,5 @@ async def test_a_browser_with_a_foreign_user_agent_is_refused(hosts: Hosts) -> N
             with pytest.raises(polite.InvalidUserAgent):
                 PoliteBrowserStrategy(gate, foreign)
         result = await crawler.arun(hosts.url("/a"), config(magic=True))
-
     assert (result.success, hosts.hits) == (False, [])
     assert "magic" in result.error_message

@@ -82,7 +82,6 @@ async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts
     hosts.answers = {f"/{n}": says(503) for n in range(3)}
     async with crawling(pacing=polite.PacingPolicy(min_delay=0.05, backoff=0.2)) as (crawler, _):
         results = await crawler.arun_many([hosts.url(f"/{n}") for n in range(3)], config(max_retries=3))
-
     assert {(result.success, result.status_code) for result in results} == {(False, 503)}
     assert sorted(hosts.paths) == ["/0", "/1", "/2"]
     assert all(gap >= 0.199 for gap in hosts.gaps()[1:])
@@ -93,7 +92,6 @@ async def test_page_timeout_counts_neither_the_wait_nor_that_between_hops(hosts:
     async with crawling() as (crawler, _):
         urls = [hosts.url(path) for path in ("/0", "/a", "/b", "/c")]
         results = await crawler.arun_many(urls, config(page_timeout=300))
-
     assert all(result.success for result in results)
     assert hosts.hits[-1].at - hosts.hits[0].at > 0.7
 
@@ -231,7 +229,6 @@ async def test_examples_print_what_the_page_says(page: str, hosts, monkeypatch, 
     hosts.answers["/robots.txt"] = says(200, "User-agent: *\nDisallow: /private/\n")
     hosts.links["/"] = ["/about", "/private/diary"]
     monkeypatch.setattr(aiohttp, "TCPConnector", lambda **_: CONNECTOR())
-
     await require_what_the_page_says(
         page, "crawl4ai", hosts.url("/"), monkeypatch, lambda: capsys.readouterr().out, logs=True
     )
@@ -340,7 +337,6 @@ async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispat
         with pytest.warns(UserWarning, match=warning):
             results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
         await crawler.arun_many([hosts.url("/2")], config(), dispatcher())
-
     assert [result.success for result in results] == [True]
     hosts.judge()
 

@@ -28,7 +28,6 @@ async def test_pages_keep_the_delay_and_what_is_disallowed_is_skipped(kind, site
     urls = [f"{origin}/{page}" for page in ("a", "b", "private/x", "c") for origin in site.urls]
     async with crawling(kind) as crawl:
         statistics = await crawl.run(urls)
-
     assert sorted(crawl.pages) == sorted(url for url in urls if "private" not in url)
     assert sorted(crawl.skipped) == sorted((url, "robots_txt") for url in urls if "private" in url)
     assert (statistics.requests_finished, crawl.failed) == (6, [])
@@ -64,7 +63,6 @@ async def test_an_endless_redirect_fails(site):
     pacing = PACING.override(site.url("/"), min_delay=0.01)
     async with crawling(max_request_retries=0, pacing=pacing) as crawl:
         await crawl.run([site.url("/loop")])
-
     assert site.paths == ["/loop"] * 21
     assert [str(error) for _, error in crawl.failed] == ["More than 20 redirects (status code: 302)."]
     site.hits.clear()
@@ -76,7 +74,6 @@ async def test_a_post_becomes_a_get_after_303_and_stays_one_after_307(site):
     posts = [Request.from_url(url, **post) for url in urls]
     async with crawling() as crawl:
         await crawl.run(posts)
-
     assert sorted(crawl.texts) == ["GET ", "POST q=1"]
 
 
@@ -111,7 +108,6 @@ async def test_a_429_backs_off_and_its_page_comes_with_another_session(site):
     site.refusals = 1
     async with crawling(pacing=polite.PacingPolicy(min_delay=0.1, max_retry_after=0.5)) as crawl:
         await crawl.run([site.url("/refuse")])
-
     assert crawl.pages == [site.url("/refuse")]
     first, second = (hit.at for hit in site.hits if hit.raw == "/refuse")
     assert second - first >= 0.5
@@ -191,7 +187,6 @@ async def test_the_wait_for_a_turn_is_longer_than_crawlees_limit_on_a_fetch(site
     configuration = Configuration(internal_timeout=timedelta(seconds=0.4))
     async with crawling(pacing=pacing, configuration=configuration) as crawl:
         await crawl.run([site.url("/a"), site.url("/b")])
-
     assert crawl.pages == [site.url("/a"), site.url("/b")]
     assert crawl.failed == []
 

@@ -55,7 +55,6 @@ async def test_rules_are_for_what_each_client_sends(client):
 async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(client, site):
     async with crawling(http_client=client(), max_request_retries=1) as crawl:
         await crawl.run([site.url("/hop/1?to=/end"), *(site.url(f"/{n}") for n in range(5))])
-
     assert crawl.failed
     assert "follow_redirects=False" in str(crawl.failed[0][1])
     assert [type(error) for _, error in crawl.failed] == [polite.InvalidOption] * len(crawl.failed)
@@ -69,7 +68,6 @@ async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
         proxy.respond = lambda url: redirect("/end") if url == hop else PAGE
         async with crawling(proxy_configuration=ProxyConfiguration(proxy_urls=[proxy.url])) as crawl:
             await crawl.run([page, hop])
-
     assert (crawl.failed, sorted(proxy.targets)) == ([], sorted([page, hop, end]))
     assert site.paths == []
 
@@ -80,7 +78,6 @@ async def test_a_proxy_that_is_down_is_no_failure_of_the_site(site: Site) -> Non
     async with crawling(proxy_configuration=proxies, max_session_rotations=3, pacing=pacing) as crawl:
         async with asyncio.timeout(10):
             await crawl.run([site.url("/a")])
-
     assert (site.paths, len(crawl.failed)) == ([], 1)
 
 
@@ -191,7 +188,6 @@ async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None
         manager = crawl.client.manager
         assert "0 taken" in repr(manager)
         assert await manager.get_handled_count() == await manager.get_total_count() == 16
-
     assert sorted(crawl.pages) == sorted(urls)
 
 

@@ -64,7 +64,6 @@ async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, c
     site.pages |= {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
     launch = BrowserType.launch
     monkeypatch.setattr(BrowserType, "launch", lambda of: launch(of, executable_path=CHROMIUM, args=FLAGS))
-
     await require_what_the_page_says(
         page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )

@@ -22,7 +22,6 @@ async def test_three_ways_to_treat_them(subresources: Subresources, seen: int, s
     async with opened() as gate:
         await guard(context, gate, subresources=subresources)
         await (await context.new_page()).goto(site.url("/page"))
-
         assert (len(site.paths), "/private/3.png" in site.paths) == (seen, subresources == "allow")
         assert bool(site.short(*site.paths)) == short
         assert (gate.waiting, gate.inside) == (0, 0)
@@ -158,10 +157,8 @@ async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContex
     async with opened(min_delay=0.05, circuit_failures=1) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-
         with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
             await guarded.goto(page, site.url("/broken"))
-
         assert (await gate.explain(site.url("/next"))).wait_s > 1
         assert (gate.waiting, gate.inside) == (0, 0)
 
@@ -228,8 +225,6 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
     async with opened(min_delay=6.0) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-
         for path in ("/a", "/b"):
             assert await guarded.goto(page, site.url(path), timeout=5_500) is not None
-
         assert site.paths == ["/a", "/b"]

@@ -153,11 +153,9 @@ def test_a_job_goes_on_with_all_that_was_left(reactor, site, tmp_path, fifo):
 def test_a_job_that_scrapys_own_queue_began_goes_on(reactor, site, tmp_path):
     urls = [f"{origin}/{number}" for number in range(8) for origin in site.urls]
     alone = {"JOBDIR": str(tmp_path), "ADDONS": {}, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 3}
-
     first = crawl(reactor, Noting, urls, settings=alone)
     site.hits.clear()
     second = crawl(reactor, Noting, urls, settings={"JOBDIR": str(tmp_path)})
-
     judge(site)
     assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
 

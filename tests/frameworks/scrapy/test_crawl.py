@@ -174,7 +174,6 @@ def test_whatever_fails_ends_the_crawl(reactor: Reactor, site: Site, monkeypatch
         monkeypatch.setattr(f"polite.integrations.scrapy.{broken}", lambda *_: 1 / 0)
     settings = {} if broken else {"POLITE": {"pacing": "slow"}}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
     assert (site.paths, done.stats["finish_reason"]) == ([], "polite_failed")
 
 

@@ -43,7 +43,6 @@ class Media(Noting):
 def test_files_of_media_pipelines_wait_for_their_turn(reactor, site, tmp_path):
     settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
     done = crawl(reactor, Media, [site.url("/a"), site.url("/b")], settings=settings)
-
     judge(site)
     assert sorted(site.paths) == ["/a", "/b", "/f/1", "/f/2"]
     assert len(list(tmp_path.glob("full/*"))) == 2
@@ -157,7 +156,6 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
     crawler = Crawler(Noting, {**settings, "POLITE_DELY": 3, "TWISTED_REACTOR_ENABLED": True})
     crawler.addons.load_settings(crawler.settings)
     Options.of(crawler)
-
     assert "POLITE_DELY is no setting of polite's" in caplog.text
     assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
 
@@ -199,7 +197,6 @@ def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_anothe
     options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
     settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
     judge(site)
     assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
     assert done.gate.agent.named == ("otherbot",)

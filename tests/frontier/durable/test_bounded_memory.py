@@ -143,7 +143,6 @@ async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path):
         await end_next(frontier)
         again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
         again.append(frontier.put_nowait(A, again=True))
-
         assert [await each for each in again] == [Admission.WAITING] * 601
 
 

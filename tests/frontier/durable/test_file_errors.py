@@ -58,11 +58,9 @@ async def corrupt(path):
 async def test_a_file_of_something_else_is_named_and_left_where_it_is(path, made, said):
     await made(path)
     before = path.read_bytes()
-
     with pytest.raises(polite.StoreFailed, match=said):
         async with opened(path):
             pass
-
     assert path.read_bytes() == before
 
 

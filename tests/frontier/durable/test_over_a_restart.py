@@ -184,7 +184,6 @@ async def test_of_urls_that_are_done_so_many_are_remembered_in_the_file(path):
         await fetch(first, 15)
     async with opened(path, max_done=10) as second:
         admissions = await second.put_many(f"{A}/{n}" for n in range(15))
-
     assert admissions == [Admission.WAITING] * 5 + [Admission.DUPLICATE] * 10
 
 
@@ -215,7 +214,6 @@ async def test_a_payload_that_a_file_cannot_hold_as_it_was_put_is_refused(path, 
     async with opened(path) as frontier:
         with pytest.raises(polite.InvalidOption, match=why) as told:
             await frontier.put(A, payload=payload)
-
         assert (told.value.url, frontier.waiting) == (f"{A}/", 0)
         await frontier.join()
 

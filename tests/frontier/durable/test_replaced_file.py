@@ -67,11 +67,9 @@ def test_it_is_noticed_by_the_next_batch_or_as_the_file_closes_and_the_lock_is_g
 ):
     file = holding(path, 500)
     happening(path)
-
     with pytest.raises(StoreFailed, match="while it was in use"):
         file.close() if by == "close" else file.apply(puts(500, 500))
     file.close()
-
     assert by == "close" or not path.with_name("queue.sqlite-wal").exists()
     assert waiting(path) == left
 

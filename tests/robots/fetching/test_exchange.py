@@ -108,7 +108,6 @@ def test_a_redirect_to_what_is_no_server_denies_whatever_the_policy(location: st
 
 def test_a_downgrade_is_recorded_through_all_that_follows_or_denied_by_the_policy() -> None:
     found = redirected(begun(), "http://other.example/a", "https://other.example/b").next(Reply(200))
-
     assert isinstance(found, Found)
     assert found.downgraded
     for location in ("http://example.com/a", "ftp://example.com/a"):

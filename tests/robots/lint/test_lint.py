@@ -132,7 +132,6 @@ def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
 @pytest.mark.parametrize("field", ["Disallow", "Allow"])
 def test_a_path_in_latin_1_is_found_with_its_escape_and_that_of_utf_8(field: str):
     (found,) = of_line(f"{field}: /".encode() + b"caf\xe9/")
-
     assert found.code == "D13"
     assert "read as %E9, which no URL in UTF-8 has" in found.message
     assert "'é' is %C3%A9 in UTF-8" in found.hint

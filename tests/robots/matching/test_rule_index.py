@@ -80,7 +80,6 @@ ASKED = f"""
 def test_a_crowd_matches_as_each_rule_alone_does(tails: list[str]) -> None:
     each = [GRAMMAR.shape(f"/*{tail}") for tail in tails]
     crowd = index(*tails)
-
     for path in ASKED:
         expected = next((rank for rank, shape in enumerate(each) if shape_matches(shape, path)), 9_999)
         assert crowd.strongest(path, 9_999) == expected
@@ -96,9 +95,7 @@ def test_the_automaton_finds_the_first_that_matches(tails: list[str], path: str)
         grammar_ = grammar(dialect)
         normals = grammar_.normals([f"/x*{tail}" for tail in tails])
         asked = grammar_.path(f"/x{path}")
-
         automaton = ShiftAnd([each[3:] for each in normals], plain_specials=dialect.specials_equal_escapes)
-
         matching = (place for place, each in enumerate(normals) if shape_matches(grammar_.shape(each), asked))
         assert automaton.strongest(asked, 2) == next(matching, None)
 
@@ -113,11 +110,9 @@ def test_files_on_both_sides_of_the_limit_answer_alike(many: int):
 def test_many_stars_cost_no_more_than_their_number(end: str):
     pattern = grammar(RFC9309).pattern("/" + "a*" * 1_000 + end)
     path = "/" + "a" * 20_000
-
     started = time.process_time()
     for _ in range(10):
         pattern.matches(path)
-
     # A matcher that goes back needs longer than the universe for this; the bound allows for a slow machine.
     assert time.process_time() - started < 5.0
 

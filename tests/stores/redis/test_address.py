@@ -87,7 +87,6 @@ SECRET = "hunter2"
 def test_no_message_about_a_wrong_url_holds_a_part_of_a_password(url: str) -> None:
     with pytest.raises(InvalidOption) as caught:
         Address.of(url)
-
     assert SECRET not in str(caught.value)
     assert SECRET not in repr(caught.value)
     assert caught.value.__cause__ is None

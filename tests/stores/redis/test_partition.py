@@ -55,12 +55,10 @@ async def test_one_batch_is_under_way_and_the_rest_makes_the_next() -> None:
 async def test_a_wish_during_a_call_is_not_forgotten() -> None:
     link = ScriptedLink(delay_s=0.5)
     partition = on(link)
-
     partition.stir(0.0)
     await asyncio.sleep(0.1)
     partition.stir(0.03)
     await asyncio.sleep(0.6)
-
     assert [when for when, _ in link.requests] == [0.0, pytest.approx(0.5)]
 
 
