@@ -92,16 +92,8 @@ def test_a_file_has_a_table_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_it_prints_its_address_serves_and_waits_for_permits_when_it_ends(number, status, tmp_path):
     command = [sys.executable, "-m", "polite", "serve", *AGENT, "--listen", "127.0.0.1:0", "--allow-private"]
-    command += [
-        "--store",
-        str(tmp_path / "robots.sqlite"),
-        "--recrawl",
-        str(tmp_path / "pages.sqlite"),
-        "--journal",
-        str(tmp_path / "journal"),
-        "--delay",
-        "0",
-    ]
+    files = {"--store": "robots.sqlite", "--recrawl": "pages.sqlite", "--journal": "journal"}
+    command += ["--delay", "0", *(text for name in files for text in (name, str(tmp_path / files[name])))]
     root = Path(__file__).resolve().parents[2]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
     try:

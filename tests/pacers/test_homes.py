@@ -83,11 +83,9 @@ def test_two_scopes_never_have_one_name(one, other):
 SAVED = st.builds(
     SavedScope,
     TEXTS.map(scope_name),
-    st.floats(0.0, 1e6),
-    st.floats(0.0, 1e6),
+    *[st.floats(0.0, 1e6)] * 2,
     st.binary(max_size=200).map(lambda memory: b85encode(memory).decode()),
-    st.integers(0, 100),
-    st.integers(0, 100),
+    *[st.integers(0, 100)] * 2,
     st.booleans(),
     pages=st.integers(0, 10**9),
     octets=st.integers(0, 2**63),

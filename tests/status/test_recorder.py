@@ -57,20 +57,9 @@ def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_
 
 
 GRAVEST = ("bad", "warn", "info")
-WELL = {
-    "closed": False,
-    "failure": None,
-    "ended": False,
-    "paused": False,
-    "store_away_s": None,
-    "waiting": 5,
-    "silent_s": 1.0,
-    "minute": [Second(well=50)],
-    "open_circuits": 0,
-    "unreachable": 0,
-    "wait_for_worker": 0,
-    "late_s": 0.0,
-}
+WELL = dict.fromkeys(("closed", "ended", "paused"), False) | {"failure": None, "store_away_s": None}
+WELL |= dict.fromkeys(("open_circuits", "unreachable", "wait_for_worker"), 0)
+WELL |= {"waiting": 5, "silent_s": 1.0, "minute": [Second(well=50)], "late_s": 0.0}
 
 
 @pytest.mark.parametrize(

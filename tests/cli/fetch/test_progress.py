@@ -25,18 +25,9 @@ def stats():
 
 
 def _status(elapsed_s, *entries, **changes):
-    fields = {
-        "now": 100.0,
-        "counts": COUNTS,
-        "parts": {},
-        "rate": 0.0,
-        "waiting": 7,
-        "in_flight": 2,
-        "list_read": True,
-        "origins": len(entries),
-        "conditions": {},
-        "slowest": max(entries, key=lambda entry: entry.left_s(100.0), default=None),
-    }
+    slowest = max(entries, key=lambda entry: entry.left_s(100.0), default=None)
+    fields = {"now": 100.0, "counts": COUNTS, "parts": {}, "conditions": {}, "rate": 0.0, "slowest": slowest}
+    fields |= {"waiting": 7, "in_flight": 2, "list_read": True, "origins": len(entries)}
     return RunStatus(elapsed_s=elapsed_s, **{**fields, **changes})
 
 
