@@ -190,14 +190,7 @@ def _certified(identity: str, years: tuple[int, int] | None, *, trusted: bool) -
     return context
 
 
-def tls(
-    *lies: Script,
-    identity: str = "127.0.0.1",
-    years: tuple[int, int] | None = None,
-    trusted: bool = True,
-    name: str | None = None,
-    **fetching: Any,
-) -> Scene:
+def tls(*lies, identity="127.0.0.1", years=None, trusted=True, name=None, **fetching) -> Scene:
     """One server with such a certificate; our authority is trusted."""
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,7 @@ def require_signatures(site: Site) -> None:
 PAGES = pytest.mark.parametrize("page", ["its page", "five-lines"])
 
 
-async def require_what_the_page_says(
-    page: str,
-    framework: str,
-    base: str,
-    monkeypatch: pytest.MonkeyPatch,
-    printed: Callable[[], str],
-    *,
-    logs: bool = False,
-) -> None:
+async def require_what_the_page_says(page, framework, base, monkeypatch, printed, *, logs=False) -> None:
     """Run the Python blocks of the framework's page, or of the five lines, that use its integration.
 
     Args:

@@ -172,13 +172,7 @@ def slow(seconds: float) -> Answer:
 
 
 @asynccontextmanager
-async def served(
-    now: Callable[[], float],
-    addresses: int = 2,
-    *,
-    kind: type[S] = Site,  # type: ignore[assignment]
-    **options: Any,
-) -> AsyncIterator[S]:
+async def served(now, addresses=2, *, kind=Site, **options) -> AsyncIterator[S]:
     """Serve the site in this loop. `options` are those of `aiohttp.web.TCPSite`."""
     site = kind(now)
     runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)

@@ -21,14 +21,7 @@ def digest(url: str) -> str:
     return hashlib.blake2b(url.encode(), digest_size=12).hexdigest()[:16]
 
 
-def put(
-    url: str,
-    *,
-    home: str | None = None,
-    key: float | None = None,
-    again: bool = False,
-    ready_in: int | None = None,
-) -> PutEntry:
+def put(url, *, home=None, key=None, again=False, ready_in=None) -> PutEntry:
     origin, path = split(url)
     row = json.dumps([path, 0, 0, None, None, None, key])
     return PutEntry(home or home_of(origin), origin, digest(url), row, key, again, ready_in)

@@ -47,9 +47,7 @@ class ScriptedLink:
 
     name = "redis://example.com:6379/0"
 
-    def __init__(
-        self, answer: Callable[[Request], Request] | None = None, *, delay_s: float = 0.001, **says: object
-    ) -> None:
+    def __init__(self, answer=None, *, delay_s=0.001, **says):
         self._answer = answer or (lambda _: {})
         self.says: Request = says
         self.requests: list[tuple[float, Request]] = []
@@ -216,9 +214,7 @@ class Frontier:
 
 
 class Process:
-    def __init__(
-        self, answer: Callable[[Request], Request] | None = None, *, partitions: int = 1, **says: object
-    ) -> None:
+    def __init__(self, answer=None, *, partitions=1, **says):
         self.clock = LoopClock()
         self.link = ScriptedLink(answer or gives, **says)  # type: ignore[arg-type]
         self.events: list[Event] = []
