@@ -190,8 +190,7 @@ def test_when_the_loop_breaks_down_no_thread_waits_for_ever():
 
 
 def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
-    before = set(threading.enumerate())
-    gate = opened()
+    before, gate = set(threading.enumerate()), opened()
     gate.check(PAGE)
     with pytest.warns(ResourceWarning, match="unclosed gate"):  # noqa: PT031
         del gate

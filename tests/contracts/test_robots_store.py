@@ -60,8 +60,7 @@ async def test_a_store_keeps_the_contract(store, check):
 class Careless(MemoryStore):
     def __init__(self, defect: str) -> None:
         super().__init__()
-        self._defect = defect
-        self._own = {}
+        self._defect, self._own = defect, {}
 
     async def load(self, origin):
         return self._own.get(origin.host if self._defect == "hosts" else origin)

@@ -155,8 +155,7 @@ def _placed(lie: Script, here: Callable[[], bytes]) -> Script:
 def http(*lies: Script, **options: Any) -> Scene:
     """One server, by its address. `says` in the options are scripted_server's, `fetching` FetchPolicy's."""
     fetching = options.pop("fetching", {})
-    names = options.pop("names", None)
-    host = options.pop("name", None)
+    names, host = options.pop("names", None), options.pop("name", None)
 
     @asynccontextmanager
     async def scene() -> AsyncIterator[Stage]:

@@ -214,8 +214,7 @@ class Workers:
     """Workers that use their permits in ways drawn at random, and count each page that was perhaps requested."""
 
     def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
-        self.pages = dict.fromkeys(ORIGINS, 0)
+        self.draw, self.pages = draw, dict.fromkeys(ORIGINS, 0)
         self.octets = dict.fromkeys(ORIGINS, 0)
 
     async def work(self, frontier: polite.Frontier) -> None:

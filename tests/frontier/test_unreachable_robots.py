@@ -111,8 +111,7 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
 
 async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
-    script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
-    frontiers = []
+    script, frontiers = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}, []
 
     def pause_when_out_of_reach(event: Event) -> None:
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
@@ -279,8 +278,7 @@ async def test_no_step_drops_more_than_a_few_hundred() -> None:
 
 
 async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
+    steps, reached = Steps(), asyncio.Event()
     broken = Failed(Reason.BODY_CORRUPT)
     transport = ScriptedTransport({ROBOTS: [broken, broken, Reply(200, b"")]})
 
@@ -297,8 +295,7 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
 
 
 async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
+    steps, reached = Steps(), asyncio.Event()
 
     opening = given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)}))
     async with opening as (frontier, gate, _):

@@ -26,9 +26,7 @@ class Names:
     """A nameserver: by host the addresses, or for all hosts if they are a str. A look-up takes `took_s`."""
 
     def __init__(self, addresses: dict[str, str] | str = "192.0.2.1", *, took_s: float = 0.0) -> None:
-        self.addresses_of = addresses
-        self.took_s = took_s
-        self.closed = 0
+        self.addresses_of, self.took_s, self.closed = addresses, took_s, 0
 
     async def addresses(self, host: str) -> tuple[list[str], float]:
         await asyncio.sleep(self.took_s)

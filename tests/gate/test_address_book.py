@@ -12,11 +12,9 @@ HOST = "site.test"
 
 class Source:
     def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
-        self.found = found
-        self.ttl_s = ttl_s
+        self.found, self.ttl_s = found, ttl_s
         self.asked: list[str] = []
-        self.closed = 0
-        self.open = asyncio.Event()
+        self.closed, self.open = 0, asyncio.Event()
         self.open.set()
 
     async def addresses(self, host):

@@ -145,8 +145,7 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
 
 class OwnTransport:
     def __init__(self, answer: Any) -> None:
-        self.get = AsyncMock(return_value=answer)
-        self.close = AsyncMock()
+        self.get, self.close = AsyncMock(return_value=answer), AsyncMock()
 
 
 @pytest.mark.parametrize(
@@ -275,8 +274,7 @@ async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_h
 class SlowStore(MemoryStore):
     def __init__(self, takes_s: float) -> None:
         super().__init__()
-        self._takes_s = takes_s
-        self.saving = asyncio.Event()
+        self._takes_s, self.saving = takes_s, asyncio.Event()
         self.saved: list[Origin] = []
 
     async def save(self, origin, snapshot):
@@ -290,8 +288,7 @@ class SlowStore(MemoryStore):
 async def test_a_robots_txt_that_was_fetched_is_kept_though_the_gate_closes(
     is_waiter_cancelled: bool, takes_s: float, is_saved: bool, closed_s: float
 ) -> None:
-    store = SlowStore(takes_s)
-    origin = Origin.of("https://a.test")
+    store, origin = SlowStore(takes_s), Origin.of("https://a.test")
     async with scripted_gate(transports={"https": ScriptedTransport()}, store=store) as gate:
         waiter = asyncio.create_task(gate.check("https://a.test/"))
         await store.saving.wait()

@@ -117,8 +117,7 @@ async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
         await gate.check(page(0))
         one = gate.memory_used
         kept = [await gate.check(page(number)) for number in range(10)]
-        with_kept = gate.memory_used
-        known = gate.known_origins
+        with_kept, known = gate.memory_used, gate.known_origins
         kept.clear()
         await gate.check("https://other.test/")
 

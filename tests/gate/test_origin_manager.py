@@ -32,8 +32,7 @@ STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 @asynccontextmanager
 async def managing(*answers, clock=None, store=None, **policy):
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
-    clock = clock or LoopClock()
-    events = []
+    clock, events = clock or LoopClock(), []
     turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher(Downloads({"https": transport}, FetchPolicy()), turns, clock, robots)

@@ -92,8 +92,7 @@ class SlowServers:
     """Servers that note when a request arrives. Some let a client wait for its connection, or for the response."""
 
     def __init__(self, chance: Random, *, asks: bool = True) -> None:
-        self._chance = chance
-        self._asks = asks
+        self._chance, self._asks = chance, asks
         self.arrived: list[tuple[float, str]] = []
 
     async def get(self, ask: Ask) -> Reply | Failed:

@@ -99,8 +99,7 @@ class SlowTransport(TimedTransport):
 
 
 async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_not_sent() -> None:
-    pacer = LosingPacer()
-    transport = SlowTransport({})
+    pacer, transport = LosingPacer(), SlowTransport({})
     async with opened_losing(pacer, transport, fetching=polite.FetchPolicy(connections=1)) as (gate, _):
         first = asyncio.create_task(gate.check("https://slow.test/"))
         await asyncio.sleep(1.0)

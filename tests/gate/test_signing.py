@@ -94,8 +94,7 @@ STRICT = polite.PacingPolicy(min_delay=3.0, circuit_failures=1, max_failures=1)
 
 
 async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(caplog: pytest.LogCaptureFixture):
-    events = []
-    transport = Sending({ROBOTS: Reply(200, RULES)})
+    events, transport = [], Sending({ROBOTS: Reply(200, RULES)})
     async with opened(transport, signer=Away(), pacing=STRICT, listener=events.append) as (gate, _):
         with pytest.raises(polite.RobotsUnreachable):
             await visit(gate)

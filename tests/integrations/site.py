@@ -74,8 +74,7 @@ class Site:
         return agents <= {AGENT} and min(self.all_gaps(), default=DELAY_S) >= DELAY_S
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        raw = request.raw_path
-        url = f"{request.scheme}://{request.host}"
+        raw, url = request.raw_path, f"{request.scheme}://{request.host}"
         self.hits.append(Hit(self.now(), url, raw, request.headers, self.wall(), request.protocol))
         if request.path in self.answers:
             return await self.answers[request.path](request)

@@ -111,8 +111,7 @@ class Crawl:
     """
 
     def __init__(self, world: World, folder: Path, *, append_only: bool = True, masters: int = 0) -> None:
-        self.world = world
-        self.folder = folder
+        self.world, self.folder = world, folder
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.cluster = ValkeyCluster(folder / "cluster", masters) if masters else None
         self.store = (
@@ -120,8 +119,7 @@ class Crawl:
             if self.cluster
             else ValkeyServer(folder / "valkey", append_only=append_only)
         )
-        self._log = folder / "hits"
-        self._stack = ExitStack()
+        self._log, self._stack = folder / "hits", ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

@@ -131,8 +131,7 @@ class Process:
     """
 
     def __init__(self, crawl: Crawl, name: str, fixed: dict[str, Any]):
-        self.crawl, self.name, self.fixed = crawl, name, fixed
-        self.seq = 0
+        self.crawl, self.name, self.fixed, self.seq = crawl, name, fixed, 0
         self.born: str | None = None
         self.fences: dict[str, int] = {}
 

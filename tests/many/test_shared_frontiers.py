@@ -55,9 +55,7 @@ class Process:
     """A gate and a frontier that share a crawl with others."""
 
     def __init__(self, site, name, **options):
-        self.options = options
-        self.site = site
-        self.name = name
+        self.options, self.site, self.name = options, site, name
         self.events: list[Event] = []
         self.ends: list[tuple[str, object, str]] = []
         self.frontier: Frontier

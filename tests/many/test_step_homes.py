@@ -191,8 +191,7 @@ class Meter:
 
     def calls(self, act):
         self.client.config_resetstat()
-        reply = act()
-        stats = self.client.info("commandstats")
+        reply, stats = act(), self.client.info("commandstats")
         assert (reply.err, reply.lost) == (None, False)
         return sum(each["calls"] for each in stats.values())
 

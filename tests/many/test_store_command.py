@@ -28,8 +28,7 @@ def polite(capsys):
 
     def run(*arguments: str) -> str:
         capsys.readouterr()
-        status = main(["store", *arguments])
-        printed = capsys.readouterr()
+        status, printed = main(["store", *arguments]), capsys.readouterr()
         errors = [line for line in printed.err.splitlines() if "appendonly" not in line]
         return printed.out if not status else f"{status} " + "\n".join(errors)
 

@@ -249,8 +249,7 @@ async def test_without_learning_only_refusals_in_a_row_are_counted() -> None:
 def test_what_is_remembered_is_small_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned_pace, "_MOST_ORIGINS", 1_000)
     memories, origins = Memories(), [Origin.of(f"https://{number}.test") for number in range(1_001)]
-    texts = [origin.text for origin in origins]
-    crawl = Crawl()
+    texts, crawl = [origin.text for origin in origins], Crawl()
     crawl.get(429)
     tracemalloc.start()
     for origin in origins[1:]:

@@ -42,8 +42,7 @@ def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other(
 
 
 def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
-    turnstile = Turnstile()
-    size = 40
+    turnstile, size = Turnstile(), 40
     for scope in range(size):
         turnstile.hold(scope, float(scope))
     circle = [turnstile.request((scope, (scope + 1) % size), -1.0) for scope in reversed(range(size))]

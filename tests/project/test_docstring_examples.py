@@ -172,8 +172,7 @@ Crawl-delay 0.2 s
 def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
     """When a server of the example's saw which path: only time is not the real one."""
     seen: list[tuple[float, str]] = []
-    real_response = web.Response
-    real_server = web.Server
+    real_response, real_server = web.Response, web.Server
 
     def run(main: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

@@ -74,8 +74,7 @@ def test_threads_may_ask_one_file_for_rules_at_one_time():
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(40):
-            robots = parse(body)
-            ready = threading.Barrier(6)
+            robots, ready = parse(body), threading.Barrier(6)
             threads = [Thread(ask) for _ in agents]
             assert [thread.outcome() for thread in threads] == [[]] * 6
     finally:

@@ -10,8 +10,7 @@ NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 def read(data, *, size=65_536, url=FILE, cut_short=False, **limits):
     """Return the parser of a whole file, which was read in chunks of `size` octets, and what it found."""
     octets = data.encode() if isinstance(data, str) else data
-    parser = SitemapParser(url, SitemapPolicy(**limits))
-    found = []
+    parser, found = SitemapParser(url, SitemapPolicy(**limits)), []
     for start in range(0, len(octets), size):
         for piece in parser.feed(octets[start : start + size]):
             found += piece

@@ -330,8 +330,7 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
     if word.startswith("newer"):
         await filled(path)
     raw(path, mark)
-    before = path.read_bytes()
-    store = SqliteStore(path)
+    before, store = path.read_bytes(), SqliteStore(path)
 
     with pytest.raises(StoreFailed, match=word):
         await store.open()

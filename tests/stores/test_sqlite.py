@@ -26,8 +26,7 @@ NUMBERED = [Origin.of(f"https://h{number}.test") for number in range(500)]
 
 
 def batches_of(store, monkeypatch):
-    batches = []
-    write = store._file.write
+    batches, write = [], store._file.write
 
     def noted(snapshots, back_offs, pages):
         write(snapshots, back_offs, pages)

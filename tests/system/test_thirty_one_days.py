@@ -60,9 +60,7 @@ class Watch:
     """What must be so at each hour; `verdict` gives what /page and /private come to, by whether the thirty days are over."""
 
     def __init__(self, server, dialect, verdict):
-        self.server = server
-        self.dialect = dialect
-        self.verdict = verdict
+        self.server, self.dialect, self.verdict = server, dialect, verdict
         self.hours: set[int] = set()
         self.over = 0
 

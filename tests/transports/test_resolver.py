@@ -46,8 +46,7 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
 class Own(AbstractResolver):
     def __init__(self, port: int | None = None) -> None:
         self.asked: list[str] = []
-        self.closed = False
-        self._port = port
+        self.closed, self._port = False, port
 
     async def resolve(self, host, port=0, family=socket.AF_INET):
         self.asked.append(host)

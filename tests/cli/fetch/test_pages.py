@@ -195,8 +195,7 @@ def test_a_body_is_kept_up_to_the_limit_decoded_or_not(response, kept, body, sit
 
 
 def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(site, monkeypatch):
-    asked = []
-    require = Permit.require
+    asked, require = [], Permit.require
 
     def lose_first(permit):
         asked.append(permit.url)

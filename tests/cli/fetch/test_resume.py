@@ -175,8 +175,7 @@ def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
 )  # fmt: skip
 def test_another_value_is_refused_and_named_and_nothing_is_sent(prompt, queue, first, then, said):
     prompt.run("--resume", queue, *first, "/no", private=False)
-    kept = Path(queue).read_bytes()
-    asked = len(prompt.asked)
+    kept, asked = Path(queue).read_bytes(), len(prompt.asked)
 
     assert prompt.run("--resume", queue, *then, "/a", private=False) == 2
 

@@ -223,8 +223,7 @@ def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_tur
 
 
 def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):
-    lost = []
-    enter = TaskPermit.enter
+    lost, enter = [], TaskPermit.enter
 
     async def lose(permit: TaskPermit) -> TaskPermit:
         if len(lost) < 2:

@@ -15,8 +15,7 @@ class OverlappingLoop(VirtualTimeLoop):
 
     def __init__(self, delay: Callable[[], float]) -> None:
         super().__init__()
-        self._delay = delay
-        self.calls = 0
+        self._delay, self.calls = delay, 0
 
     def run_in_executor(self, executor, func, *args):
         self.calls += 1

@@ -209,8 +209,7 @@ def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(s
             assert Counter(url for _, url in crawl.given) == Counter(urls)
             last: dict[str, float] = {}
             for at, url in crawl.given:
-                host = url.split("/")[2]
-                least = 1.0
+                host, least = url.split("/")[2], 1.0
                 if "slow" in host:
                     least = DAY if crawl._status == 429 else 300.0 if slow in (CRAWL_DELAY, UNCACHED) else 1.0
                 assert at - last.get(host, -DAY) >= least

@@ -133,8 +133,7 @@ async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(p
     async with opened(path, script, pacing=pacing) as first:
         await first.put_many([f"{A}/1", f"{A}/2"])
         await fetch(first, 1)
-    began = now()
-    transport = ScriptedTransport(script)
+    began, transport = now(), ScriptedTransport(script)
     async with opened(path, transport, pacing=pacing):
         while not transport.asked:
             await asyncio.sleep(0.01)

@@ -143,8 +143,7 @@ def _wait(done):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_hold_the_lock(path: Path) -> None:
     context = multiprocessing.get_context("fork")
-    done = context.Event()
-    lock = FileLock(path)
+    done, lock = context.Event(), FileLock(path)
     assert lock.acquire(1)
     child = context.Process(target=_wait, args=(done,))
     child.start()

@@ -179,8 +179,7 @@ def test_a_file_is_read_sorted_and_indexed_in_parts(moments, body: bytes, least:
     ],
 )
 def test_a_long_path_is_decided_in_parts(moments: Counter[str], body: bytes, paths: list[str], least: int):
-    rules = parse(body).rules_for("ExampleBot/1.0").prepare()
-    found = []
+    rules, found = parse(body).rules_for("ExampleBot/1.0").prepare(), []
     for path in paths:
         moments.clear()
         rules.decide(path)

@@ -52,8 +52,7 @@ class ScriptedLink:
         self.says: Request = says
         self.requests: list[tuple[float, Request]] = []
         self.faults: deque[Fault] = deque()
-        self.delay_s = delay_s
-        self.down = False
+        self.delay_s, self.down = delay_s, False
         self.down_for: set[str] = set()
         self.under_way = self.most_under_way = 0
 
@@ -175,8 +174,7 @@ class Frontier:
     """A user that holds tasks of each home until the test lets it release them."""
 
     def __init__(self, session: Session, room: int) -> None:
-        self.session = session
-        self.most = room
+        self.session, self.most = session, room
         self.homes: dict[str, Home] = {}
         self.withdrawn_homes: list[str] = []
         self.kept: set[str] = set()

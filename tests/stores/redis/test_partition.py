@@ -65,8 +65,7 @@ async def test_a_wish_during_a_call_is_not_forgotten() -> None:
 async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
 
-    puts = [put(n) for n in range(225)]
-    partition = on(link)
+    puts, partition = [put(n) for n in range(225)], on(link)
     changes = Changes(puts=list(puts), ended=[ended(n) for n in range(225, 450)])
     sent = partition.submit(changes, lazy=True)
     partition.stir(0.0)

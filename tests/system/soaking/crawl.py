@@ -83,9 +83,7 @@ class Crawler:
     """Asks for the same pages for ever; what a server does about it is all the same to it."""
 
     def __init__(self, gate, frontier, session, port):
-        self._gate = gate
-        self._frontier = frontier
-        self._session = session
+        self._gate, self._frontier, self._session = gate, frontier, session
         self._port = port
 
     def urls(self, number: int) -> list[str]:

@@ -116,8 +116,7 @@ class Origins:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            at = time.monotonic()
-            path = head.split(" ", 2)[1]
+            at, path = time.monotonic(), head.split(" ", 2)[1]
             number = int(head.lower().partition("\nhost: h")[2].partition(".")[0])
             self._times[number] += path not in (ROBOTS, MOVED_TO)
             status, sent = answer(number, path, self._times[number])

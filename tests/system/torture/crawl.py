@@ -32,8 +32,7 @@ class Crawl:
     """A gate over the demo's web, opened, used and closed by tasks that the saboteur drives."""
 
     def __init__(self, path, store, saboteur):
-        self.path = path
-        self.saboteur = saboteur
+        self.path, self.saboteur = path, saboteur
         loop = asyncio.get_running_loop()
         self.web, self.other = web.DemoTransport(loop.time), web.DemoTransport(loop.time)
         self.names = web.Names(path.address_ttl_s)

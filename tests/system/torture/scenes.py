@@ -169,8 +169,7 @@ async def by_frontier(crawl, urls=(), *, queued_at=0.0, entered_at=0.0):
 
 async def by_next(crawl: Crawl) -> None:
     """Through a frontier that is asked for permits as long as any are left; its `on_end` puts all once more, then closes it."""
-    before = len(crawl.granted)
-    rounds = 1
+    before, rounds = len(crawl.granted), 1
 
     def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         nonlocal rounds

@@ -59,8 +59,7 @@ class Suspending:
     """A store in memory that waits a step before and after each answer, as one of somebody's own would; it keeps back-offs."""
 
     def __init__(self) -> None:
-        self._memory = MemoryStore()
-        self._holds = {}
+        self._memory, self._holds = MemoryStore(), {}
 
     async def load(self, origin):
         return await _slowly(lambda: self._memory.load(origin))
