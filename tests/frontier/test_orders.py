@@ -176,9 +176,7 @@ async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends
         pattern = chance.choice(patterns)
         match chance.choice(["hold", "hold", "forbid", "drop", "release", "release", "put"]):
             case "put":
-                urls = [
-                    f"{chance.choice(hosts)}/{chance.choice('xy')}{len(put) + number}" for number in range(20)
-                ]
+                urls = [f"{chance.choice(hosts)}/{chance.choice('xy')}{len(put) + n}" for n in range(20)]
                 await frontier.put_many(urls)
                 put.update(urls)
             case "drop" if chance.random() < 0.3:

@@ -68,9 +68,7 @@ async def test_a_gate_decides_on_a_long_url_in_a_thread(path: str, monkeypatch: 
     def watched(self: RuleIndex, path: str, **options: bool) -> int:
         if threading.get_ident() == here:
             indexes = self._indexes.values()
-            walked = sum(
-                getattr(getattr(each, "_automaton", None), "_starts", 0).bit_length() for each in indexes
-            )
+            walked = sum(getattr(getattr(i, "_automaton", None), "_starts", 0).bit_length() for i in indexes)
             steps.append(len(path) * walked // 3)
         return strongest(self, path, **options)
 
@@ -148,9 +146,7 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(question, e
 
 
 @QUESTIONS
-async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
-    question, slow
-):
+async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_few_times(question, slow):
     site = Site(HOSTILE, max_age=0)
     async with opened_on(site, min_ttl=0.0) as gate, asyncio.timeout(100_000):
         slow(600)

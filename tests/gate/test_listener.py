@@ -29,9 +29,7 @@ async def one_of_each(gate: polite.Gate) -> None:
 
 
 async def test_a_listener_that_names_an_event_receives_no_other() -> None:
-    listeners = {
-        kind: Choosy(kind) for kind in (Granted, PermitDelayed, Left, BackedOff, Refused, RobotsFetched)
-    }
+    listeners = {k: Choosy(k) for k in (Granted, PermitDelayed, Left, BackedOff, Refused, RobotsFetched)}
     async with opened() as (gate, _):
         for listener in listeners.values():
             gate.listen(listener)

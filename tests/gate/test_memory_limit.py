@@ -137,9 +137,7 @@ def test_rules_that_are_gone_leave_nothing_however_seldom_their_memory_is_asked_
 def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(monkeypatch):
     looked: list[object] = []
     real = OriginRules.back_off_left_s
-    monkeypatch.setattr(
-        OriginRules, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now)
-    )
+    monkeypatch.setattr(OriginRules, "back_off_left_s", lambda *of: looked.append(of) or real(*of))
     cache = RulesCache(2_500)
     for number in range(5_000):
         cache.put(*failing(number), now=0.0)

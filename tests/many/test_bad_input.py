@@ -185,9 +185,7 @@ async def test_a_frontier_that_does_not_fit_its_gate_is_refused(valkey, options,
         (["--store", "URL", "--crawl", "other"], "order 'depth', and this process has 'fifo'"),
     ],
 )
-def test_polite_fetch_names_what_is_wrong_in_one_line(
-    arguments, message, valkey, tmp_path, monkeypatch, capsys
-):
+def test_fetch_names_what_is_wrong_in_one_line(arguments, message, valkey, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     terms = {"schema": "1", "partitions": "1", "home": "host", "lease": "15", "order": "depth"}
     valkey.client.hset("polite:{other}:crawl", mapping=terms)

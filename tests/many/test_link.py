@@ -67,9 +67,7 @@ async def test_a_script_that_the_server_does_not_know_is_sent_once(valkey: Valke
     assert (calls["cmdstat_evalsha"]["calls"], calls["cmdstat_eval"]["calls"]) == (3, 1)
 
 
-async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_once(
-    start_valkey, monkeypatch
-):
+async def test_a_server_that_stops_answering_is_unreached_and_the_step_sent_once(start_valkey, monkeypatch):
     monkeypatch.setattr(link_module, "CALL_S", 0.2)
     valkey = start_valkey()
     async with linked(valkey.url) as link:

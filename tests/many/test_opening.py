@@ -183,9 +183,7 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey)
         *(("news", lease, "lease must be a number from 1 to 300") for lease in (0.5, 301, "15")),
     ],
 )
-async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_within_limits(
-    valkey, name, lease, message
-):
+async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_in_limits(valkey, name, lease, message):
     async with opened(valkey.url) as shared:
         with pytest.raises(InvalidOption, match=message):
             await shared.join(name, lease_s=lease)

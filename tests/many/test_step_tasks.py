@@ -137,9 +137,7 @@ def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) 
 
 
 def loose(number: int) -> PutEntry:
-    return replace(
-        put(A), digest=f"*{number}", row=json.dumps(["/a", 0, 0, None, None, None, None, f"*{number}"])
-    )
+    return replace(put(A), digest=f"*{number}", row=json.dumps(["/a", 0, 0, *[None] * 4, f"*{number}"]))
 
 
 def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(one: Process, other: Process) -> None:

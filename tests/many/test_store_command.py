@@ -211,9 +211,7 @@ def test_wrong_usage_is_named(valkey, polite, arguments: list[str], wrong: str):
     assert "hunter2" not in message
 
 
-def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
-    valkey, crawl, polite, monkeypatch
-):
+def test_credentials_come_from_variables_and_the_documented_acl_is_enough(valkey, crawl, polite, monkeypatch):
     valkey.client.execute_command("ACL", "SETUSER", "polite-operator", "reset", *acl_rules("polite-operator"))
     monkeypatch.setenv("POLITE_STORE_USER", "polite-operator")
     monkeypatch.setenv("POLITE_STORE_PASSWORD", "hunter2")

@@ -136,9 +136,7 @@ spelt = st.lists(st.sampled_from([" ", *SPELT.split()]), max_size=8).map("".join
 
 
 def file_of(rules: list[tuple[bool, str]]) -> str:
-    return "\n".join(
-        ["user-agent: *", *(f"{'allow' if allows else 'disallow'}: {rule}" for allows, rule in rules)]
-    )
+    return "\n".join(["user-agent: *", *(f"{'allow' if a else 'disallow'}: {rule}" for a, rule in rules)])
 
 
 @examples(500, fast=50)

@@ -131,10 +131,7 @@ ENCRYPTED = serialization.BestAvailableEncryption(b"secret")
 
 
 def pem(key, encryption=NO_PASSWORD):
-    written: bytes = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-    )
-    return written
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
 
 
 def read(tmp_path, content):

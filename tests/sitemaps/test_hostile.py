@@ -74,9 +74,7 @@ def test_a_token_that_does_not_end_is_not_read_again_and_again(token):
         *("unknown entity", "mismatched tag", "truncated"),
     ],
 )
-def test_what_expat_would_keep_is_limited_and_xml_that_is_not_well_formed_keeps_what_came_before(
-    inside, problem
-):
+def test_what_expat_would_keep_is_limited_and_xml_not_well_formed_keeps_what_came_before(inside, problem):
     parser, found = read(f"<urlset><url>{BEFORE}</url>{inside}")
     assert [each.url for each in found] == ["https://example.com/before"]
     assert problem in parser.problem

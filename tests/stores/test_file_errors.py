@@ -114,9 +114,8 @@ async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(o
     await store.save(SITE, FIRST)
 
     with pytest.raises(StoreFailed, match="disk is full"):
-        await store.save(
-            OTHER, renewed(None, Found(random.Random(1).randbytes(200_000), 200, ""), POLICY, 1.0)
-        )
+        found = Found(random.Random(1).randbytes(200_000), 200, "")
+        await store.save(OTHER, renewed(None, found, POLICY, 1.0))
 
     assert await store.load(SITE) == FIRST
     assert await store.load(OTHER) is None

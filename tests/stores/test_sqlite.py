@@ -190,9 +190,7 @@ def test_a_hold_is_never_longer_than_it_was_however_a_clock_is_set(now, left):
 
 
 @pytest.mark.parametrize("then", ["used", "closed"])
-async def test_what_comes_after_closing_starts_no_thread_and_is_saved_with_the_next_use(
-    opened, caplog, path, then
-):
+async def test_what_comes_after_closing_starts_no_thread_and_is_saved_later(opened, caplog, path, then):
     store = opened()
     await store.save(SITE, FIRST)
     await store.close()

@@ -233,9 +233,7 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(0.0, 600.0), (-HOUR, 900.0), (-30 * DAY, 900.0)])
-async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
-    seconds, left
-):
+async def test_a_back_off_of_robots_txt_is_not_renewed_by_a_restart_unless_the_clock_went_back(seconds, left):
     server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:

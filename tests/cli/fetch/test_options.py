@@ -25,9 +25,7 @@ from tests.signing.verifier import AGENT, verified
         ("--max-origin-bytes", {"text": "abc"}, 1, "MAX_ORIGIN_BYTES", "--max-origin-bytes=2: "),
     ],
 )
-def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(
-    option, page, asked, code, detail, site
-):
+def test_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(option, page, asked, code, detail, site):
     urls = [f"/{number}" for number in range(6)]
     site.pages.update({url: [page] for url in urls})
     assert site.run(option, "2", *urls) == 3

@@ -120,9 +120,7 @@ def test_pages_of_a_site_that_restarts_are_fetched_and_have_all_their_tries(site
 @pytest.mark.parametrize(
     ("options", "shortest", "longest"), [((), 600, 1_300), (("--max-outage", "0"), 1, 10)]
 )
-def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(
-    options, shortest, longest, more, site
-):
+def test_a_site_that_stays_away_is_given_up_after_the_outage_allowed(options, shortest, longest, more, site):
     _restarting(site, 3_000_000, after="/a")
     others = [f"/b{each}" for each in range(more)]
 

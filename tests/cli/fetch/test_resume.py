@@ -281,9 +281,7 @@ def test_an_interrupt_finishes_requests_in_flight(number, status, site):
         ([signal.SIGTERM, signal.SIGINT], 143, 3),
     ],
 )
-def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(
-    numbers, status, shortest, site
-):
+def test_a_first_interrupt_waits_for_a_limited_time_and_a_second_not_at_all(numbers, status, shortest, site):
     async def hang(request):
         for number in numbers:
             signal.raise_signal(number)

@@ -8,6 +8,7 @@ import polite
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
+from tests.frontier.durable.support import urls_of
 from tests.support import RULES, A, B, end_next
 
 C = "https://c.test"
@@ -158,3 +159,18 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path):
         return await run(clock, 12)
 
     assert run_slowly(go()) < 600.0
+
+
+async def test_a_put_that_is_cancelled_while_it_is_written_is_counted_once(path):
+    async with opened(path) as frontier:
+        putting = asyncio.create_task(frontier.put(f"{A}/1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        putting.cancel()
+        await asyncio.wait([putting])
+        frontier.close()
+        fetched = await urls_of(frontier)
+        await frontier.join()
+
+    assert putting.cancelled()
+    assert fetched == [f"{A}/1"]

@@ -84,9 +84,7 @@ def check_metadata(path: Path, version: str) -> str:
         "description": (metadata.description_content_type, "text/markdown"),
     }
     if wrong := {name: found for name, (found, wanted) in fields.items() if found != wanted}:
-        raise StepFailed(
-            f"{path.name} has {wrong}, where { ({name: fields[name][1] for name in wrong}) } is right"
-        )
+        raise StepFailed(f"{path.name} has {wrong}, where { {n: fields[n][1] for n in wrong} } is right")
     require_none("is no classifier of the index", {*(metadata.classifiers or ())} - {*classifiers})
     links = _LINK.findall(_FENCED.sub("", metadata.description or ""))
     require_none(f"in the description of {path.name} leads nowhere on an index", links)

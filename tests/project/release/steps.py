@@ -133,9 +133,7 @@ class Release:
     def _build_compiled(self) -> str:
         compiler = os.environ.get("CC", "cc").split()[0]
         if shutil.which(compiler) is None:
-            raise LeftOut(
-                f"there is no C compiler called {compiler}: build the compiled wheel where there is one"
-            )
+            raise LeftOut(f"there is no C compiler {compiler}: build the compiled wheel where one is")
         first, second = self.builds.build("--wheel", out="compiled", compiled=True)
         self._made["compiled"] = artefact(first, ".whl")
         return same(first, second)

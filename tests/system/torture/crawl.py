@@ -129,9 +129,7 @@ class Crawl:
                             await self.visit(url)
                     for url in self.urls:
                         outlook = (await self.gate.explain(url)).outlook
-                        assert (outlook.open, outlook.waiting) == (0, 0), (
-                            f"a turn was not given back: {outlook}"
-                        )
+                        assert (outlook.open, outlook.waiting) == (0, 0), f"a turn is missing: {outlook}"
             assert not set(self.granted) & set(self.path.denied), "granted what is not allowed"
             tasks = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
             # A question for addresses that nobody waits for any more ends by itself, or when it is closed.

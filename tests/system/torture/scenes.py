@@ -236,9 +236,7 @@ async def replaced(crawl: Crawl, *, checked_at: float = 0.0, **at: float) -> Non
         crawl.expect_sabotage(checked)
     # A robots fetch that fails leaves the last good copy in force.
     if not any(file == "gate/fetcher.py" for file, _ in crawl.saboteur.struck_at):
-        assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), (
-            "granted by rules that were replaced"
-        )
+        assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), "granted by replaced rules"
     await expect_changed_rules(crawl)
 
 
