@@ -28,14 +28,8 @@ RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 # Processor time of the yardstick on a usual machine (seconds).
 _YARDSTICK_S = 0.04
 # RFC 9309 without any leniency of ours.
-STRICT = replace(
-    RFC9309,
-    name="strict",
-    excluded_equal_escapes=False,
-    misspellings=(),
-    colon_optional=False,
-    reads_utf16=False,
-)
+_NOT_LENIENT = dict.fromkeys(("excluded_equal_escapes", "colon_optional", "reads_utf16"), False)
+STRICT = replace(RFC9309, name="strict", misspellings=(), **_NOT_LENIENT)
 
 # Paths that clients rewrite: a request must be sent letter by letter as it was decided.
 REWRITTEN = (

@@ -17,15 +17,12 @@ def at(hour: float) -> float:
 @pytest.mark.parametrize(
     ("window", "hour", "opens_in_h", "closed_for_h"),
     [
-        (VisitTime(360, 525), 6.0, 0.0, 0.0),
-        (VisitTime(360, 525), 8.74, 0.0, 0.0),
+        *((VisitTime(360, 525), hour, 0.0, 0.0) for hour in (6.0, 8.74)),
+        *((VisitTime(1320, 360), hour, 0.0, 0.0) for hour in (23.0, 5.9)),
+        *((VisitTime(0, 1440), 12.0, 0.0, 0.0), (VisitTime(600, 600), 3.0, 0.0, 0.0)),
         (VisitTime(360, 525), 8.75, 21.25, 0.0),
         (VisitTime(360, 525), 5.0, 1.0, 20.25),
-        (VisitTime(1320, 360), 23.0, 0.0, 0.0),
-        (VisitTime(1320, 360), 5.9, 0.0, 0.0),
         (VisitTime(1320, 360), 6.0, 16.0, 0.0),
-        (VisitTime(0, 1440), 12.0, 0.0, 0.0),
-        (VisitTime(600, 600), 3.0, 0.0, 0.0),
     ],
 )
 def test_a_window_says_when_it_opens_and_since_when_it_is_closed(window, hour, opens_in_h, closed_for_h):

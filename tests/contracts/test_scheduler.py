@@ -12,11 +12,7 @@ from polite.stores.sqlite import SqliteStore
 from polite.testing.contracts import SCHEDULER_CONTRACT, Check
 
 MAKERS = [
-    schedulers.Fifo,
-    schedulers.Priority,
-    schedulers.BreadthFirst,
-    schedulers.Deadline,
-    schedulers.RoundRobin,
+    *(getattr(schedulers, name) for name in "Fifo Priority BreadthFirst Deadline RoundRobin".split()),
     lambda: schedulers.Ordered(lambda task: (len(task.url), task.url)),
     lambda: schedulers.RoundRobin(lambda task: -task.priority),
 ]

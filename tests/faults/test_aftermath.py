@@ -33,12 +33,8 @@ def test_a_name_that_does_not_exist_is_asked_for_again_later_and_a_304_renews_a_
     ("value", "wait_s"),
     [
         (b"77", 77.0),
-        (b"Fri, 31 Dec 2999 23:59:59 GMT", 86_400.0),
-        (b"9" * 40, 86_400.0),
-        (b"soon", 5.0),
-        (b"-5", 5.0),
-        (b"\xff\xfe", 5.0),
-        (b"1e999", 5.0),
+        *((value, 86_400.0) for value in (b"Fri, 31 Dec 2999 23:59:59 GMT", b"9" * 40)),
+        *((value, 5.0) for value in (b"soon", b"-5", b"\xff\xfe", b"1e999")),
     ],
 )
 async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: bytes, wait_s: float) -> None:

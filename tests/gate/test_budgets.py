@@ -59,14 +59,12 @@ async def test_only_requests_that_were_perhaps_sent_count() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "told", "octets"),
     [
-        (200, {"Content-Length": "70"}, [], 70),
-        (200, {"Content-Length": "70"}, [5, 6], 11),
-        (200, {"Content-Length": "70"}, [0], 0),
-        (200, {}, [], 0),
-        (304, {"Content-Length": "70"}, [], 0),
-        (204, {"Content-Length": "70"}, [], 0),
-        (200, {"Content-Length": "-70"}, [], 0),
-        (200, {"Content-Length": "9" * 30}, [], 0),
+        *(
+            (200, {"Content-Length": "70"}, told, octets)
+            for told, octets in (([], 70), ([5, 6], 11), ([0], 0))
+        ),
+        *((status, {"Content-Length": "70"}, [], 0) for status in (304, 204)),
+        *((200, headers, [], 0) for headers in ({}, {"Content-Length": "-70"}, {"Content-Length": "9" * 30})),
         (404, [("content-length", "7"), ("Content-Length", b"70")], [], 70),
     ],
 )

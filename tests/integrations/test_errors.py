@@ -22,14 +22,8 @@ from tests.integrations.clients import ALL, opened
 
 URL = "http://127.0.0.1:9/private"
 OF_CURL = curl_cffi.requests.exceptions.RequestException
-BASES = [
-    aiohttp.ClientError,
-    httpx.RequestError,
-    httpx2.RequestError,
-    requests.RequestException,
-    niquests.RequestException,
-    OF_CURL,
-]
+BASES = [aiohttp.ClientError, httpx.RequestError, httpx2.RequestError, OF_CURL]
+BASES += [requests.RequestException, niquests.RequestException]
 DECISION = RuleSet.deny_all(polite.Reason.UNREACHABLE).decide("/a")
 ERRORS = [
     polite.Disallowed(DECISION, url="https://user:pass@a.test/a"),

@@ -153,14 +153,9 @@ class Crawl:
             command = [sys.executable, "-P", "-m", "tests.many.process", self.world.written()]
             command += ["--port", str(self._port), "--name", name, "--store", url]
             with self._errors(name).open("a") as errors:
-                self.processes[name] = subprocess.Popen(
-                    command,
-                    cwd=ROOT,
-                    env=os.environ | {"PYTHONPATH": str(ROOT)},
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    text=True,
-                )
+                streams = {"stdout": subprocess.DEVNULL, "stderr": errors, "text": True}
+                there = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
+                self.processes[name] = subprocess.Popen(command, **there, **streams)
 
     def _errors(self, name: str) -> Path:
         return self.folder / f"errors-{name}"

@@ -28,15 +28,8 @@ def test_both_fields_are_lists_of_named_items() -> None:
 
 
 MALFORMED = [
-    *(
-        "",
-        "100",
-        "limit=100, remaining=50, reset=50",
-        '"d"',
-        '"d";q=-1;w=60',
-        '"d";q=1.5;w=60',
-        '"d";q="1";w=60',
-    ),
+    *("", "100", "limit=100, remaining=50, reset=50", '"d"'),
+    *(f'"d";q={quota};w=60' for quota in ("-1", "1.5", '"1"')),
     *('"d";q=100;w=60,', '("d");q=100;w=60', "5;q=100;w=60", '"d";q=100;w=60' + " " * 5_000),
 ]
 

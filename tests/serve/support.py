@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,13 +87,18 @@ async def served(script: Any = None, *, gate: Any = None, **options: Any) -> Asy
         yield running
 
 
-@asynccontextmanager
-async def site(answer: Any) -> AsyncIterator[str]:
+def site(answer: Any) -> AbstractAsyncContextManager[str]:
     """Serve a site on loopback, which has no robots.txt; yield its URL."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=404) if request.path == "/robots.txt" else await answer(request)
 
+    return handled_by(handle)
+
+
+@asynccontextmanager
+async def handled_by(handle: Any) -> AsyncIterator[str]:
+    """Serve a site on loopback, whose responses `handle` gives; yield its URL."""
     server = web.Server(handle)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:

@@ -18,15 +18,10 @@ def signed(signer: WebBotAuth, url: str, **seen: str) -> Verified:
 
 
 def test_a_server_can_verify_what_it_gets(key):
-    assert signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c") == Verified(
-        covered=('"@authority"', '"signature-agent";key="sig"'),
-        agent=AGENT,
-        created=1_750_000_000,
-        expires=1_750_000_300,
-        keyid=key.thumbprint,
-        tag="web-bot-auth",
-        nonce=None,
-    )
+    given = {"agent": AGENT, "keyid": key.thumbprint, "tag": "web-bot-auth", "nonce": None}
+    given |= {"created": 1_750_000_000, "expires": 1_750_000_300}
+    expected = Verified(covered=('"@authority"', '"signature-agent";key="sig"'), **given)
+    assert signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c") == expected
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,7 @@ DAY = 86_400.0
 CRAWL_DELAY = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
 UNCACHED = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control="no-cache")
 RESTING = Reply(200, b"User-agent: *\n", retry_after="86400")
-ORDERS = [
-    schedulers.Fifo,
-    schedulers.Priority,
-    schedulers.BreadthFirst,
-    schedulers.Deadline,
-    schedulers.RoundRobin,
-]
+ORDERS = [getattr(schedulers, name) for name in "Fifo Priority BreadthFirst Deadline RoundRobin".split()]
 
 
 class Crawl:
