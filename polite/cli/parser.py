@@ -470,7 +470,7 @@ _COMMANDS = {
     ),
     "judge": _Command(
         "serve practice sites on loopback to any crawler, and judge its crawl by what they saw",
-        "0 the crawl was polite, 1 it was not, 2 wrong usage, or no request came",
+        "0 the crawl was polite, 1 it was not, 2 wrong usage, or no request came, 3 it was polite and COMMAND failed",
         {
             "command COMMAND": {
                 "help": "after --: a crawler to run; an argument {} becomes the addresses of all sites; without it, until ^C",
@@ -490,7 +490,9 @@ _COMMANDS = {
                 "type": typed(UserAgent),
             },
             "--idle SECONDS": _seconds(
-                "end after so long without a request", partial(number, "--idle", most=86_400.0), None
+                "end after so long without a request, the command too",
+                partial(number, "--idle", most=86_400.0),
+                None,
             ),
             "--log FILE": "write the requests to FILE; without --serve, judge those that FILE has",
             "--json": "print one JSON object",

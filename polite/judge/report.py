@@ -1,13 +1,14 @@
 """What the judge says of a crawl of the practice sites, as a table and as JSON."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from polite.judge.sites import Host, judge_hosts
+from polite.judge.sites import Host, Quirk, judge_hosts
 from polite.judge.verdict import Cause, Request, Verdict
 
 
@@ -45,9 +46,13 @@ class Report:
         seen = sorted(requests, key=lambda request: request.at)
         verdicts = judge_hosts(hosts, seen, delay_s, tolerance_s=tolerance_s)
         seconds = seen[-1].at - seen[0].at if seen else 0.0
-        least_s = max((each.least_s for each in verdicts.values()), default=0.0)
+        # A site that is always closed sets no pace.
+        paced = [each for host, each in verdicts.items() if host.quirk is not Quirk.DOWN and each.requests]
+        least_s = max((each.least_s for each in paced), default=0.0)
+        times = [each.requests[at].at for each in paced for at in (0, -1)]
+        taken_s = max(times, default=0.0) - min(times, default=0.0)
         agents = Counter(request.agent for request in seen)
-        return cls(verdicts, len(seen), agents, seconds, least_s / seconds if least_s and seconds else None)
+        return cls(verdicts, len(seen), agents, seconds, least_s / taken_s if least_s and taken_s else None)
 
     @property
     def polite(self) -> bool:
@@ -56,7 +61,7 @@ class Report:
 
     def counts(self) -> dict[str, int]:
         """Return the number of offences of each kind, and of pages that were not fetched."""
-        found = [counts(each) for each in self.verdicts.values()]
+        found = [counts(each) for each in self.verdicts.values() if each.requests]
         return {kind: sum(each[kind] for each in found) for kind in _LABELS}
 
     def lines(self, addresses: Mapping[str, str]) -> Iterator[str]:
@@ -71,7 +76,7 @@ class Report:
             impolite = [
                 f"{number} {_label(kind, number)}"
                 for kind, number in counts(each).items()
-                if number and kind != "missing"
+                if number and kind not in _INFORMATION
             ]
             rows.append(
                 (
@@ -145,6 +150,8 @@ class Report:
 
 # Offences that the table has in words.
 _SHOWN = 10
+# What is no offence.
+_INFORMATION = {"refused_again", "missing"}
 _LABELS = {
     "short_gaps": "short gaps",
     "redirects_at_once": "redirects followed too early",
@@ -189,11 +196,19 @@ def written(request: Request) -> str:
 
 def read(line: str) -> Request:
     """Return a request from a line of a log. Raises ValueError."""
+    names = ", ".join(field.name for field in fields(Request))
     try:
         found = json.loads(line)
-        request = Request(**found)
-        float(request.at), int(request.status), float(request.retry_after_s), str(request.path)
-    except (TypeError, ValueError) as error:
-        names = ", ".join(field.name for field in fields(Request))
+        at, host, path = float(found["at"]), found["host"], found["path"]
+        status, agent = int(found.get("status", 200)), found.get("agent", "")
+        retry_after_s, took_s = float(found.get("retry_after_s", 0)), float(found.get("took_s", 0))
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"it is no JSON object with {names}: {line[:100]!r}") from error
-    return request
+    texts = all(isinstance(each, str) for each in (host, path, agent))
+    if (
+        not texts
+        or not all(map(math.isfinite, (at, retry_after_s, took_s)))
+        or min(retry_after_s, took_s) < 0
+    ):
+        raise ValueError(f"it is no JSON object with {names}: {line[:100]!r}")
+    return Request(at, host, path, status, agent, retry_after_s, took_s)

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import html
+import logging
+import math
 import socket
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
@@ -26,9 +28,15 @@ from polite.judge.sites import (
     Quirk,
     practice_sites,
 )
-from polite.judge.verdict import ROBOTS, Request
+from polite.judge.verdict import ROBOTS, Request, canonical
 
 _SLOW_S = 0.5
+# Octets of a request's first line and of each field.
+_LONGEST = 1 << 16
+# What a client sends may be wrong: the log has it, and nobody needs a traceback.
+_QUIET = logging.getLogger("polite.judge")
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
 # Attempts to find a port that is free on all addresses.
 _PORT_TRIES = 20
 
@@ -43,7 +51,6 @@ class Sites:
         addresses: the IP address of each host.
         named: links lead to the hosts' names, which a DNS server must know, instead of their addresses.
         requests: all requests so far.
-        log: is called with each request.
     """
 
     hosts: Sequence[Host]
@@ -51,7 +58,6 @@ class Sites:
     addresses: dict[str, str]
     named: bool = False
     requests: list[Request] = field(default_factory=list)
-    log: Callable[[Request], object] | None = None
 
     def url(self, name: str, path: str = "/") -> str:
         """Return the URL of a page.
@@ -63,24 +69,50 @@ class Sites:
         return f"http://{name if self.named else self.addresses[name]}:{self.port}{path}"
 
 
-class _TimestampedConnection(RequestHandler):
-    """Records the local address, and when the bytes of a request were read, before they are parsed."""
+class _Connection(RequestHandler):
+    """Records the local address, and when the bytes of each request were read, before it is handled."""
 
-    address = ""
-    arrived_at = 0.0
+    def __init__(self, server: "_Server") -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(server, loop=loop, logger=_QUIET, max_line_size=_LONGEST, max_field_size=_LONGEST)
+        self._log = server.log
+        self._arrivals: deque[float] = deque()
+        self.address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.address = transport.get_extra_info("sockname")[0]
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        self.arrived_at = time.monotonic()
+        now = time.monotonic()
+        waiting = len(self._messages)
         super().data_received(data)
+        # Requests that came at once, one behind the other, are handled one after the other.
+        self._arrivals.extend([now] * (len(self._messages) - waiting))
+
+    def arrived_at(self) -> float:
+        """Return when the request that is being handled came."""
+        return self._arrivals.popleft() if self._arrivals else time.monotonic()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Log a request that cannot be read. It is one all the same."""
+        self._log(self.address, self.arrived_at(), "(unreadable request)", web.Response(status=status))
+        return super().handle_error(request, status, exc, message)
 
 
-class _TimestampedServer(web.Server):
+class _Server(web.Server):
+    def __init__(self, handler: "SiteHandler") -> None:
+        super().__init__(handler.handle)
+        self.log = handler.log
+
     def __call__(self) -> RequestHandler:
-        return _TimestampedConnection(self, loop=asyncio.get_running_loop())
+        return _Connection(self)
 
 
 class SiteHandler:
@@ -95,20 +127,23 @@ class SiteHandler:
         self._refuses_until: dict[str, float] = {}
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = cast("_TimestampedConnection", request.protocol)
-        host, path = self._hosts[connection.address], request.raw_path
+        connection = cast("_Connection", request.protocol)
+        host, path = self._hosts[connection.address], canonical(request.raw_path)
         self._seen[host.name, path] += 1
         response = self.respond(host, path, self._seen[host.name, path], asyncio.get_running_loop().time())
         if response.headers.get("ETag") and request.headers.get("If-None-Match") == response.headers["ETag"]:
             response = web.Response(status=304, headers={"ETag": response.headers["ETag"]})
-        agent, retry_after = request.headers.get("User-Agent", ""), response.headers.get("Retry-After", "0")
-        seen = Request(connection.arrived_at, host.name, path, response.status, agent, float(retry_after))
-        self._sites.requests.append(seen)
-        if self._sites.log is not None:
-            self._sites.log(seen)
+        agent = request.headers.get("User-Agent", "")
+        self.log(connection.address, connection.arrived_at(), path, response, agent)
         if host.quirk is Quirk.SLOW:
             await asyncio.sleep(_SLOW_S)
         return response
+
+    def log(self, address: str, at: float, path: str, response: web.Response, agent: str = "") -> None:
+        """Add a request to the log."""
+        host, retry_after = self._hosts[address], float(response.headers.get("Retry-After", "0"))
+        took = _SLOW_S if host.quirk is Quirk.SLOW else 0.0
+        self._sites.requests.append(Request(at, host.name, path, response.status, agent, retry_after, took))
 
     def respond(self, host: Host, path: str, times: int, now: float) -> web.Response:
         """Return the response to the n-th request for this path."""
@@ -119,7 +154,7 @@ class SiteHandler:
         if host.quirk is Quirk.LIMITED and path == "/page/2" and times == 1:
             self._refuses_until[host.name] = now + RETRY_AFTER_S
         if now < (until := self._refuses_until.get(host.name, 0.0)):
-            return _refusal(429, max(1, round(until - now)))
+            return _refusal(429, max(1, math.ceil(until - now)))
         if path in host.moved:
             name, to = host.moved[path]
             return _redirect(self._sites.url(name if name in self._hops else host.name, to))
@@ -170,7 +205,8 @@ class SiteHandler:
             links.append(following.encode().decode("idna"))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
         return web.Response(
-            text=f"<!doctype html><title>{host.name}</title>\n{anchors}", content_type="text/html"
+            text=f"<!doctype html><title>{host.name}</title>\n<body><p>A practice site for crawlers: {host.note}.</p>\n{anchors}",
+            content_type="text/html",
         )
 
     def _sitemap(self, host: Host) -> web.Response:
@@ -207,10 +243,13 @@ def _listen(hosts: Sequence[Host], port: int) -> tuple[int, dict[str, socket.soc
             failed = error
             for listening in opened.values():
                 listening.close()
-            if error.errno == errno.EADDRNOTAVAIL:
-                break
         else:
             return chosen, opened
+        if failed.errno == errno.EADDRNOTAVAIL:
+            raise OSError(
+                f"each site needs an address of its own, 127.0.0.1 to 127.0.0.{len(hosts)}, and this system lacks some: add each, "
+                "as by `sudo ifconfig lo0 alias 127.0.0.2`"
+            )
     what = f"port {port} is not free" if port else "no port is free"
     raise OSError(f"{what} on all of 127.0.0.1 to 127.0.0.{len(hosts)}, which the sites need: {failed}")
 
@@ -232,7 +271,7 @@ async def serving(
     port, sockets = _listen(hosts, port)
     addresses = {name: listening.getsockname()[0] for name, listening in sockets.items()}
     running = Sites(hosts, port, addresses, named)
-    site = _TimestampedServer(SiteHandler(running).handle)
+    site = _Server(SiteHandler(running))
     loop = asyncio.get_running_loop()
     servers = [await loop.create_server(site, sock=listening) for listening in sockets.values()]
     try:

@@ -4,14 +4,23 @@ The simulation, which judges each request as it comes, shares `Scope` with it.
 """
 
 import math
+import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import quote
 
 ROBOTS = "/robots.txt"
+# How long a robots.txt may be used (RFC 9309, 2.4).
+_VALID_S = 86_400.0
+# The requests that redirects of a robots.txt take at least (RFC 9309, 2.3.1.2), without one that leads elsewhere.
+_MOST_HOPS = 5
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 
 
 @dataclass(slots=True)
@@ -55,6 +64,7 @@ class Request:
         status: 0 if the server sent no response that can be read.
         agent: the User-Agent header, or the process that sent the request.
         retry_after_s: the Retry-After of the response, in seconds.
+        took_s: the time from the request to the response, in seconds.
     """
 
     at: float
@@ -63,9 +73,22 @@ class Request:
     status: int = 200
     agent: str = ""
     retry_after_s: float = 0.0
+    took_s: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.path} ({self.status})"
+
+
+def canonical(target: str) -> str:
+    """Return path and query of a request target, without a fragment, and with the escapes that RFC 3986 calls normal."""
+    path = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", target).partition("#")[0]
+    path = quote(path if path.startswith("/") else f"/{path}", safe="".join(map(chr, range(33, 127))))
+    return _ESCAPE.sub(_normal, path)
+
+
+def _normal(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
 
 
 def _none(path: str) -> bool:
@@ -184,8 +207,8 @@ class Verdict:
         return [
             *self.short,
             *self.robots_again,
-            *(f"{each.path} was fetched before robots.txt was known" for each in self.before_robots[:1]),
-            *(f"{each.path} was fetched while robots.txt answered a 5xx" for each in self.despite_error[:1]),
+            *(f"{each.path} was fetched before robots.txt was known" for each in self.before_robots),
+            *(f"{each.path} was fetched while robots.txt answered a 5xx" for each in self.despite_error),
             *(f"{path} was fetched, which is disallowed" for path in self.disallowed),
         ]
 
@@ -229,7 +252,7 @@ def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
     before_robots, despite_error = _without_rules(expected, seen)
     linked = () if expected.pages is None else expected.pages
     robots = [request for request in seen if request.path == ROBOTS]
-    again = robots[:-1] if expected.robots_once else ()
+    again = pairwise(robots) if expected.robots_once else ()
     return Verdict(
         requests=seen,
         gaps=tuple(after.at - before.at for before, after in pairwise(seen)),
@@ -246,7 +269,9 @@ def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
         ),
         missing=tuple(path for path in linked if path not in fetched and not expected.disallows(path)),
         robots_again=tuple(
-            f"robots.txt fetched again after {each.status}" for each in again if each.status < 500
+            f"robots.txt fetched again after {before.status}"
+            for before, after in again
+            if 200 <= before.status < 500 and before.status != 429 and after.at - before.at < _VALID_S
         ),
     )
 
@@ -263,7 +288,7 @@ def _pace(expected: Expected, requests: Iterable[Request]) -> tuple[list[Short],
                 f"{request.path} came {request.at - scope.since:.3f} s after {after}, "
                 f"not {scope.free_at - scope.since:g} s"
             )
-            found.append(Short(words, early_s, _cause(expected, after)))
+            found.append(Short(words, early_s, _cause(expected, after, scope.free_at - scope.since)))
         if request.path in expected.rules and request.status == 200:
             delay_s = max(delay_s, expected.told_delay_s)
         required_s = max(delay_s, request.retry_after_s, expected.back_off_s(request.status))
@@ -271,8 +296,8 @@ def _pace(expected: Expected, requests: Iterable[Request]) -> tuple[list[Short],
     return found, least_s
 
 
-def _cause(expected: Expected, after: Request) -> Cause:
-    if after.retry_after_s or expected.back_off_s(after.status):
+def _cause(expected: Expected, after: Request, required_s: float) -> Cause:
+    if max(after.retry_after_s, expected.back_off_s(after.status)) >= required_s - 1e-9:
         return Cause.RETRY_AFTER
     return Cause.REDIRECT if 300 <= after.status < 400 else Cause.GAP
 
@@ -280,17 +305,17 @@ def _cause(expected: Expected, after: Request) -> Cause:
 def _without_rules(expected: Expected, requests: tuple[Request, ...]) -> tuple[list[Request], list[Request]]:
     """Return the requests for pages before robots.txt was known, and those while it answered with a server error.
 
-    It is known by the first response that is no redirect or error, or by the last one if all are.
+    It is known by the first response that is no redirect or error, or by the last redirect that must be followed.
     """
     rules = [request for request in requests if request.path in expected.rules]
     results = (each for each in rules if 200 <= each.status < 300 or 400 <= each.status < 500)
-    known = next(results, rules[-1] if rules else None)
+    known = next(results, rules[_MOST_HOPS - 1] if len(rules) >= _MOST_HOPS else None)
     before: list[Request] = []
     despite: list[Request] = []
     for request in requests:
         if not expected.is_page(request.path):
             continue
-        if known is not None and request.at >= known.at and known.status < 500:
+        if known is not None and request.at >= known.at + known.took_s and known.status < 500:
             continue
         failed = any(each.status >= 500 and each.at <= request.at for each in rules)
         (despite if failed else before).append(request)

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import polite
 from tests.integrations.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
+PRACTICE = "http://127.0.0.1:8031/"
 
 
 class Signer:
@@ -38,37 +37,33 @@ def require_signatures(site: Site) -> None:
     assert all(signature == f"GET {url}" for url, signature in signed.items())
 
 
-PAGES = pytest.mark.parametrize("page", ["its page", "five-lines"])
-
-
-async def require_what_the_page_says(page, framework, base, monkeypatch, printed, *, logs=False) -> None:
-    """Run the Python blocks of the framework's page, or of the five lines, that use its integration.
+async def require_what_the_page_says(framework, base, monkeypatch, printed, *, logs=False) -> None:
+    """Run the Python blocks of the framework's page that use its integration.
 
     Args:
-        page: One of PAGES.
         framework: Its name.
-        base: The URL of the site, in the place of https://example.com/.
-        monkeypatch: Opens gates that may use loopback.
+        base: The URL of the site, in the place of the practice site's.
+        monkeypatch: Opens gates with a short delay.
         printed: Returns what was printed since it was called last.
         logs: Whether the framework prints more.
     """
-    open_gate, fetching = polite.open_gate, polite.FetchPolicy(allow_private=True)
+    open_gate = polite.open_gate
     mains: list[Awaitable[None]] = []
 
     def opened(agent: str, **options: Any) -> Any:
-        return open_gate(agent, fetching=fetching, pacing=polite.PacingPolicy(min_delay=0.1), **options)
+        return open_gate(agent, pacing=polite.PacingPolicy(min_delay=0.1), **options)
 
     monkeypatch.setattr(polite, "open_gate", opened)
     monkeypatch.setattr(asyncio, "run", mains.append)
-    text = (ROOT / "docs/how-to" / f"{framework if page == 'its page' else page}.md").read_text()
+    text = (ROOT / "docs/how-to" / f"{framework}.md").read_text()
     found = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", text, re.DOTALL)
     examples = [each for each in found if f"polite.integrations.{framework}" in each[0]]
     assert examples
     for code, says in examples:
         names: dict[str, Any] = {"asyncio": asyncio, "polite": polite}
-        exec(code.replace("https://example.com/", base), names)  # noqa: S102 - it is our own page
+        exec(code.replace(PRACTICE, base), names)  # noqa: S102 - it is our own page
         await mains.pop()
 
-        lines = printed().replace(base, "https://example.com/").splitlines()
+        lines = printed().replace(base, PRACTICE).splitlines()
         wanted = says.splitlines()
         assert [line for line in lines if not logs or line in wanted] == wanted, lines

@@ -60,6 +60,10 @@ async def crawl(name, *steps, agent=""):
         ("bom.test", ("0/", "0.1/robots.txt"), {"before_robots": 1}),
         ("bom.test", ("0/robots.txt", "0.1/", "0.1/robots.txt"), {"robots_again": 1}),
         ("bom.test", ("0/robots.txt", "0.1/x/1", "0.1/x/1"), {"disallowed": 2}),
+        ("bom.test", ("0/robots.txt", "0.1/x/%31?y", "0.1/x/2"), {"disallowed": 2}),
+        ("practice.test", ("0/robots.txt", "2.1/private/pre%73s"), {}),
+        ("practice.test", ("0/robots.txt", "2.1/private/%64iary"), {"disallowed": 1}),
+        ("slow.test", ("0/robots.txt", "0.1/"), {}),
         # The redirect is followed by urllib at once, to a page that is disallowed.
         ("groups.test", ("0/robots.txt", "0.1/login"), {"redirects_at_once": 1, "disallowed": 1}),
         # A second request within the Retry-After is refused again.
@@ -76,6 +80,26 @@ async def test_each_kind_of_offence_is_found(name, steps, found):
     assert counted == found
     assert report.polite is (not found)
     assert "Python-urllib" in next(iter(report.agents))
+
+
+async def test_requests_that_come_at_once_or_cannot_be_read_are_requests():
+    async with serving() as sites:
+        reader, writer = await asyncio.open_connection(sites.addresses["slow.test"], sites.port)
+        get = "GET {} HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n"
+        writer.write(get.format("/robots.txt", 1).encode())
+        await asyncio.sleep(0.2)
+        writer.write((get.format("/", 1) + get.format("http://slow.test/deep/1#a", 1)).encode())
+        await asyncio.sleep(0.2)
+        writer.write(get.format("/page/1", 70_000 * "x").encode())
+        while b"400 Bad Request" not in await reader.read(10_000):
+            pass
+        writer.close()
+    at = [request.at - sites.requests[0].at for request in sites.requests]
+
+    assert [(request.path, request.status) for request in sites.requests] == [
+        ("/robots.txt", 200), ("/", 200), ("/deep/1", 200), ("(unreadable request)", 400)
+    ]  # fmt: skip
+    assert at == pytest.approx([0.0, 0.2, 0.2, 0.4], abs=0.15)
 
 
 async def test_one_site_has_a_group_of_rules_for_the_crawler_that_is_named():
@@ -159,15 +183,30 @@ async def test_serving_ends_by_a_signal_or_when_nothing_comes(stop, tmp_path):
         ([], "--serve is needed, or --log FILE alone"),
         (["--log", "none"], "none: No such file"),
         (["--log", "bad"], "bad:2: it is no JSON object with at, host, path, status"),
-        (["--serve", "--port", "0", "--", "no-such-crawler"], "no-such-crawler cannot be run: No such file"),
+        (["--log", "other"], "other:1: there is no site 'other.test'"),
+        (["--log", "nan"], "nan:1: it is no JSON object"),
+        (["--serve", "--port", "0", "--", "no-such-crawler"], "'no-such-crawler' cannot be run: "),
+        (["--serve", "--port", "0", "--log", "no/log", "--", "true"], "--log no/log: No such file"),
     ],
 )
 def test_what_cannot_be_judged_is_told(arguments, says, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
+    Path("other").write_text(written(Request(1.0, "other.test", "/")) + "\n")
+    Path("nan").write_text(written(Request(float("nan"), "bom.test", "/")) + "\n")
     Path("bad").write_text(written(Request(1.0, "bom.test", "/")) + '\n{"at": 1}\n')
 
     assert main(["judge", *arguments]) == 2
     assert says in capfd.readouterr().err
+
+
+def test_a_crawler_that_fails_or_hangs_is_told(capfd):
+    failing = f"{CRAWLER}\nsys.exit(3)".replace("[1]", f"[{site('bom.test')}]").replace("[2:]", "[19:]")
+    serve = ["judge", "--serve", "--port", "0", "--idle", "0.5", "--", sys.executable, "-c"]
+
+    assert main([*serve, failing, "{}", "0/robots.txt"]) == 3
+    assert "ended with status 3" in capfd.readouterr().err
+    # It is ended with what it has started.
+    assert main([*serve, "import subprocess; subprocess.run(['sleep', '600'])"]) == 2
 
 
 def test_no_request_is_no_polite_crawl(capfd):

@@ -154,8 +154,13 @@ async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey):
 
     assert (alone.partitions, alone.order) == (1, None)
     assert with_order == again
-    terms = {"schema": "1", "partitions": "1", "home": "host", "lease": "15", "order": "priority"}
-    assert valkey.client.hgetall("polite:{news}:crawl") == terms
+    assert valkey.client.hgetall("polite:{news}:crawl") == {
+        "schema": "1",
+        "partitions": "1",
+        "home": "host",
+        "lease": "15",
+        "order": "priority",
+    }
 
 
 async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey):

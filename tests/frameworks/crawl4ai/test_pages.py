@@ -39,7 +39,7 @@ from tests.frameworks.crawl4ai.crawls import (
     says,
 )
 from tests.frameworks.crawl4ai.crawls import page as page_of
-from tests.frameworks.examples import PAGES, require_what_the_page_says
+from tests.frameworks.examples import require_what_the_page_says
 from tests.integrations.site import AGENT
 
 
@@ -223,14 +223,13 @@ async def test_discovery_past_the_gate_is_warned_of(monkeypatch: pytest.MonkeyPa
             assert await getattr(crawler, method)("a.test") == ["https://a.test/"]
 
 
-@PAGES
-async def test_examples_print_what_the_page_says(page: str, hosts, monkeypatch, capsys):
+async def test_examples_print_what_the_page_says(hosts, monkeypatch, capsys):
     assert is_blocked(200, page_of("/").text or "") == (False, "")
     hosts.answers["/robots.txt"] = says(200, "User-agent: *\nDisallow: /private/\n")
     hosts.links["/"] = ["/about", "/private/diary"]
     monkeypatch.setattr(aiohttp, "TCPConnector", lambda **_: CONNECTOR())
     await require_what_the_page_says(
-        page, "crawl4ai", hosts.url("/"), monkeypatch, lambda: capsys.readouterr().out, logs=True
+        "crawl4ai", hosts.url("/"), monkeypatch, lambda: capsys.readouterr().out, logs=True
     )
 
 

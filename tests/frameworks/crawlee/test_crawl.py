@@ -14,13 +14,7 @@ from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
 import polite
 from tests.frameworks.crawlee.crawls import PACING, crawling
-from tests.frameworks.examples import (
-    PAGES,
-    SIGNER,
-    hops_to_sign,
-    require_signatures,
-    require_what_the_page_says,
-)
+from tests.frameworks.examples import SIGNER, hops_to_sign, require_signatures, require_what_the_page_says
 
 
 @pytest.mark.parametrize("kind", [HttpCrawler, BeautifulSoupCrawler, ParselCrawler])
@@ -215,10 +209,7 @@ def says(path):
     return answer
 
 
-@PAGES
-async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
+async def test_examples_print_what_the_page_says(site, monkeypatch, capsys):
     site.answers = {path: says(path) for path in (*PAGE_SITE, "/")}
-    await require_what_the_page_says(
-        page, "crawlee", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
-    )
+    await require_what_the_page_says("crawlee", site.url("/"), monkeypatch, lambda: capsys.readouterr().out)
     site.hits.clear()

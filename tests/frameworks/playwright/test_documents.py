@@ -6,7 +6,7 @@ from playwright.async_api import Browser, BrowserContext, BrowserType, Error, as
 import polite
 from polite.integrations.playwright import guard
 from polite.integrations.playwright.context_guard import GuardedContexts
-from tests.frameworks.examples import PAGES, require_what_the_page_says
+from tests.frameworks.examples import require_what_the_page_says
 from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened, until
 from tests.frameworks.playwright.conftest import CHROMIUM
 
@@ -59,13 +59,12 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         assert site.short(*site.paths) == []
 
 
-@PAGES
-async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
+async def test_examples_print_what_the_page_says(site, monkeypatch, capsys):
     site.pages |= {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
     launch = BrowserType.launch
     monkeypatch.setattr(BrowserType, "launch", lambda of: launch(of, executable_path=CHROMIUM, args=FLAGS))
     await require_what_the_page_says(
-        page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
+        "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )
 
 
