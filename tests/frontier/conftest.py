@@ -16,14 +16,20 @@ from tests.support import now, scripted_gate
 OF_A_FRONTIER = (*FrontierOptions.__annotations__, "scheduler", "on_end")
 
 
+@pytest.fixture
+def path(tmp_path):
+    """A file for the frontier of a test."""
+    return tmp_path / "queue.sqlite"
+
+
 @pytest.fixture(params=["in memory", "in a file", "on a shared server"])
-def store(request, tmp_path):
+def store(request, path):
     """The frontier's `store` option: None, a new file, or a client of an empty server in virtual time."""
     match request.param:
         case "in memory":
             return None
         case "in a file":
-            return str(tmp_path / "queue.sqlite")
+            return str(path)
         case _:
             return VirtualClient(VirtualServer(own_server(), lambda: 1_700_000_000.0 + now()))
 

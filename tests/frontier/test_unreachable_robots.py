@@ -194,9 +194,7 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened, may_pa
         (polite.Reason.DNS_NXDOMAIN, 600.0, 5, 10),
     ],
 )
-async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
-    opened, reason, max_outage, shortest, longest
-):
+async def test_an_outage_is_waited_for_though_no_try_is_left(opened, reason, max_outage, shortest, longest):
     options = {"max_robots_tries": 2, "max_outage": max_outage}
     robots = polite.RobotsPolicy(nxdomain_retry=0)
     async with opened({f"{A}/robots.txt": [Failed(reason)]}, robots=robots, **options) as (frontier, _):

@@ -168,6 +168,7 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey)
         await shared.join("news")
         valkey.client.hset("polite:{news}:crawl", "partitions", "8")
         assert (await shared.join("news")).partitions == 8
+
         valkey.client.hset("polite:{news}:crawl", "partitions", "many")
         with pytest.raises(StoreFailed, match="damaged: 'many'"):
             await shared.join("news")

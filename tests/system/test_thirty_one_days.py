@@ -111,9 +111,7 @@ def store(request, tmp_path):
 
 @pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_where_the_dialect_says_so(
-    dialect,
-):
+async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_then_open_if_the_dialect_says_so(dialect):
     server = Server(Reply(500))
     watch = Watch(server, dialect, lambda forgiven: (forgiven, forgiven))
 

@@ -231,6 +231,8 @@ def _run_log(out, *, recorded=None, log=None):
 )  # fmt: skip
 async def test_what_was_given_up_says_why_the_cause_first(because, code, detail):
     out = io.StringIO()
+
     _run_log(out)(Dropped(URL, because, 1))
+
     why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
     assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}

@@ -15,12 +15,8 @@ from tests.cli.fetch.conftest import AGENT
 
 
 def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
-    given = {
-        "request_fields": (("Host", "a.test"), ("User-Agent", "Bot/1.0")),
-        "status": 200,
-        "address": None,
-    }
-    given |= {"reason": "Schön", "fields": fields or (("Content-Type", "text/plain"),)}
+    given = {"request_fields": (("Host", "a.test"), ("User-Agent", "Bot/1.0")), "status": 200}
+    given |= {"address": None, "reason": "Schön", "fields": fields or (("Content-Type", "text/plain"),)}
     return Page(url="http://a.test/x?y=1", raw=body, body=body, end=end, **given)
 
 
