@@ -18,8 +18,8 @@ from polite.judge.server import Sites, serving
 from polite.judge.sites import Host, practice_sites
 from polite.judge.verdict import Request
 
-# A gap may be shorter by this, or by a tenth of the delay: on loopback, what a request takes varies.
-TOLERANCE_S = 0.01
+# A gap may be shorter by this, by a share of the delay, or at most by half of it: a busy machine sends, and reads, some late.
+TOLERANCE_S, TOLERANCE = 0.01, 0.05
 # More requests end a crawl.
 MOST_REQUESTS = 250_000
 # Characters of a line of a log, and of a line of the table, which clients fill.
@@ -44,7 +44,9 @@ def judge(options: argparse.Namespace) -> Exit:
         raise InvalidOption("--serve is needed, or --log FILE alone, of an earlier run")
     else:
         requests, addresses = _read(options.log, hosts), {host.name: host.name for host in hosts}
-    report = Report.of(hosts, requests, options.delay, min(TOLERANCE_S, options.delay / 10))
+    report = Report.of(
+        hosts, requests, options.delay, min(max(TOLERANCE_S, TOLERANCE * options.delay), options.delay / 2)
+    )
     lines = (
         [report.as_json(addresses)]
         if options.json

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from polite.judge.sites import Host, Quirk, judge_hosts
+from polite.judge.sites import Host, judge_hosts
 from polite.judge.verdict import Cause, Request, Verdict
 
 
@@ -22,7 +22,8 @@ class Report:
         agents: how many requests each User-Agent header sent.
         seconds: the time from the first request to the last.
         efficiency: the shortest time that the sites permit for these requests, over the time taken: 1.0 is as fast as is
-            polite, and more is impolite. None for fewer than two requests of a site.
+            polite, and more is impolite. Sites without pages do not count: how long a crawler waits for their robots.txt
+            says nothing of its pace. None for fewer than two requests of a site.
     """
 
     verdicts: Mapping[Host, Verdict]
@@ -46,11 +47,10 @@ class Report:
         seen = sorted(requests, key=lambda request: request.at)
         verdicts = judge_hosts(hosts, seen, delay_s, tolerance_s=tolerance_s)
         seconds = seen[-1].at - seen[0].at if seen else 0.0
-        # A site that is always closed sets no pace.
-        paced = [each for host, each in verdicts.items() if host.quirk is not Quirk.DOWN and each.requests]
+        paced = [each for host, each in verdicts.items() if host.pages and each.requests]
         least_s = max((each.least_s for each in paced), default=0.0)
-        times = [each.requests[at].at for each in paced for at in (0, -1)]
-        taken_s = max(times, default=0.0) - min(times, default=0.0)
+        first_s = min((each.requests[0].at for each in paced), default=0.0)
+        taken_s = max((each.requests[-1].at for each in paced), default=0.0) - first_s
         agents = Counter(request.agent for request in seen)
         return cls(verdicts, len(seen), agents, seconds, least_s / taken_s if least_s and taken_s else None)
 

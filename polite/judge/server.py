@@ -204,9 +204,11 @@ class SiteHandler:
             # As a U-label: crawlers meet IDNs in that form.
             links.append(following.encode().decode("idna"))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
+        # A whole page: some crawlers take one without a body, or with little text, for a refusal.
+        head = f"<html><head><title>{host.name}</title></head>"
+        text = f"<p>A page of {host.name}, one of the practice sites that polite judge serves.</p>"
         return web.Response(
-            text=f"<!doctype html><title>{host.name}</title>\n<body><p>A practice site for crawlers: {host.note}.</p>\n{anchors}",
-            content_type="text/html",
+            text=f"<!doctype html>\n{head}<body>\n{text}\n{anchors}</body></html>\n", content_type="text/html"
         )
 
     def _sitemap(self, host: Host) -> web.Response:

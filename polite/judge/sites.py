@@ -86,8 +86,8 @@ class Host:
         return [path for path in self.pages if self.disallows(path)]
 
 
-def _pages(*more: str, count: int = 6) -> tuple[str, ...]:
-    return ("/", *(f"/page/{n}" for n in range(1, count)), *more)
+def _pages(more: str = "") -> tuple[str, ...]:
+    return ("/", *(f"/page/{n}" for n in range(1, 6)), *more.split())
 
 
 # Groups of other crawlers, and two for all, which count as one; or a group that names the crawler.
@@ -134,7 +134,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         HOP_HOST,
         (_OTHERS + _FOR_ALL).encode(),
-        _pages("/members", "/members/join", "/drafts/1", "/join", "/login"),
+        _pages("/members /members/join /drafts/1 /join /login"),
         "/members(?!/join)|/drafts/",
         note="several groups; pages that redirect",
         moved={"/join": (HOP_HOST, "/members/join"), "/login": (HOP_HOST, "/members")},
@@ -142,15 +142,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "shop.test",
         _WILDCARDS,
-        _pages(
-            "/list?sort=up",
-            "/price.pdf",
-            "/price.pdf?v=2",
-            "/cart",
-            "/cart/help",
-            "/about/private/x",
-            "/partner",
-        ),
+        _pages("/list?sort=up /price.pdf /price.pdf?v=2 /cart /cart/help /about/private/x /partner"),
         r".*\?sort=|.*\.pdf$|/cart(?!/help$)|/a.*/private/",
         note="wildcards and $; a page that redirects to another host",
         moved={"/partner": ("slow.test", "/deep/1")},
@@ -183,7 +175,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "xn--mller-kva.test",
         "User-agent: *\nDisallow: /käse\n".encode(),
-        _pages("/k%C3%A4se/1", "/kase"),
+        _pages("/k%C3%A4se/1 /kase"),
         "/k%C3%A4se",
         note="müller.test, rules in UTF-8",
     ),

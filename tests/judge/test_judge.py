@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 import urllib.request
@@ -133,6 +134,33 @@ async def test_a_polite_crawl_passes_and_its_efficiency_is_below_one():
     assert report.counts()["missing"] == 0
     assert report.efficiency is not None
     assert 0.3 < report.efficiency <= 1.0
+
+
+def test_a_wait_for_a_site_without_pages_is_not_in_the_efficiency():
+    log = [Request(at, "bom.test", path) for at, path in ((0.0, "/robots.txt"), (2.0, "/"), (4.0, "/page/1"))]
+    down = [Request(at, "down.test", "/robots.txt", 503, retry_after_s=120.0) for at in (0.0, 120.0)]
+
+    report = Report.of(practice_sites(), [*log, *down], 1.0, 0.0)
+
+    assert (report.polite, report.seconds, report.efficiency) == (True, 120.0, 0.5)
+
+
+async def test_a_page_is_a_whole_document_with_some_text():
+    async with serving() as sites:
+        page = (await body(sites.url("bom.test"))).decode()
+
+    assert re.search(r"<html>.*<body>\s*<p>.{50,}</p>.*</body></html>", page, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("delay", "gap", "status"), [("1", 0.96, 0), ("1", 0.94, 1), ("0.1", 0.092, 0), ("0.1", 0.088, 1)]
+)
+def test_a_twentieth_of_the_delay_is_forgiven_and_10_ms(delay, gap, status, tmp_path):
+    log = tmp_path / "log"
+    requests = [Request(0.0, "bom.test", "/robots.txt"), Request(gap, "bom.test", "/")]
+    log.write_text("".join(f"{written(request)}\n" for request in requests))
+
+    assert main(["judge", "--log", str(log), "--delay", delay]) == status
 
 
 def test_a_command_is_judged_and_its_log_again(tmp_path, capfd):

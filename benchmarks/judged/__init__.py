@@ -1,0 +1,1 @@
+"""Crawlers with their own polite settings, each judged by `polite judge`: a program a crawler, which gets the seeds."""
