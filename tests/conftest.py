@@ -10,13 +10,11 @@ import os
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Generator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from random import Random
 from shutil import disk_usage
 from time import process_time
-from typing import Any
 
 import aiodns
 import pycares
@@ -66,7 +64,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+def pytest_asyncio_loop_factories(item):
     if _is_virtual(item):
         return {"virtual": VirtualTimeLoop}
     return {"real": asyncio.new_event_loop if LOOP == "uvloop" else asyncio.SelectorEventLoop}
@@ -88,12 +86,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if needed := item.get_closest_marker("pure"):
             item.add_marker(pytest.mark.skip(f"runs on the sources only: it {needed.args[0]}"))
     if LOOP:
-        left_out = [item for item in items if not _concerns_the_loop(item)]
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if not _concerns_the_loop(item)])
         items[:] = [item for item in items if _concerns_the_loop(item)]
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter):
     """Say which frameworks' tests are left out."""
     if LEFT_OUT:
         terminalreporter.write_line(
@@ -116,7 +113,7 @@ def _mark_slow_rows(family: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_call(item):
     """Fail a fast test that became slow, by processor time, which a slow machine is granted more of."""
     started = process_time()
     result = yield
@@ -131,8 +128,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _concerns_the_loop(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if folder in _WITHOUT_A_LOOP:
+    if item.path.relative_to(Path(__file__).parent).parts[0] in _WITHOUT_A_LOOP:
         return False
     return LOOP != "uvloop" or not _is_virtual(item)
 
@@ -148,7 +144,7 @@ class LeftTheMachine(Exception):
     """A test tried to reach something beyond loopback. Not an OSError: nothing may take it for a network failure."""
 
 
-def _require_loopback(address: Any) -> None:
+def _require_loopback(address):
     """Unix sockets have no host; names may not be resolved behind our back; addresses must be loopback."""
     if not isinstance(address, tuple):
         return
@@ -186,38 +182,38 @@ def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     real_socket = socket.socket
 
     class LoopbackSocket(real_socket):  # type: ignore[misc, valid-type]
-        def connect(self, address: Any) -> None:
+        def connect(self, address):
             _require_loopback(address)
             super().connect(address)
 
-        def connect_ex(self, address: Any) -> int:
+        def connect_ex(self, address):
             _require_loopback(address)
             return super().connect_ex(address)
 
-        def sendto(self, data: bytes, *args: Any) -> int:
+        def sendto(self, data, *args):
             _require_loopback(args[-1])
             return super().sendto(data, *args)
 
-        def bind(self, address: Any) -> None:
+        def bind(self, address):
             _require_loopback(address)
             super().bind(address)
 
     real_getaddrinfo = socket.getaddrinfo
 
-    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+    def getaddrinfo(host, *args, **kwargs):
         _require_loopback((host,))
         return real_getaddrinfo(host, *args, **kwargs)
 
     real_resolver, real_servers = aiodns.DNSResolver.__init__, pycares.Channel.servers
 
-    def resolver(self: Any, nameservers: list[str] | None = None, *args: Any, **kwargs: Any) -> None:
+    def resolver(self, nameservers=None, *args, **kwargs):
         if not nameservers:
             raise LeftTheMachine("a test may not ask the system's nameservers: name one on loopback")
         for server in nameservers:
             _require_loopback((server.rpartition(":")[0].strip("[]") or server,))
         real_resolver(self, nameservers, *args, **kwargs)
 
-    def set_servers(self: Any, servers: list[str]) -> None:
+    def set_servers(self, servers):
         for server in servers:
             _require_loopback((server.rpartition(":")[0].strip("[]") or server,))
         real_servers.__set__(self, servers)

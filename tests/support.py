@@ -15,7 +15,6 @@ from typing import Any
 from hypothesis import settings
 
 import polite
-from polite.ports import Transport
 from polite.robots.dialect import RFC9309
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
@@ -29,14 +28,8 @@ RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 # Processor time of the yardstick on a usual machine (seconds).
 _YARDSTICK_S = 0.04
 # RFC 9309 without any leniency of ours.
-STRICT = replace(
-    RFC9309,
-    name="strict",
-    excluded_equal_escapes=False,
-    misspellings=(),
-    colon_optional=False,
-    reads_utf16=False,
-)
+_NOT_LENIENT = dict.fromkeys(("excluded_equal_escapes", "colon_optional", "reads_utf16"), False)
+STRICT = replace(RFC9309, name="strict", misspellings=(), **_NOT_LENIENT)
 
 # Paths that clients rewrite: a request must be sent letter by letter as it was decided.
 REWRITTEN = (
@@ -74,9 +67,7 @@ class TimedTransport(ScriptedTransport):
         return await super().get(ask)
 
 
-def scripted_gate(
-    script: Mapping[str, Any] | Transport | None = None, *, agent: str = "TestBot/1.0", **options: Any
-) -> OpenedGate:
+def scripted_gate(script=None, *, agent="TestBot/1.0", **options):
     """Open a gate on the loop's clock, whose http and https servers follow `script`.
 
     Args:
@@ -93,9 +84,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def fetch_all(
-    frontier: polite.Frontier, fetched: list[tuple[float, str]] | None = None, *, takes_s: float = 0.0
-) -> list[str]:
+async def fetch_all(frontier, fetched=None, *, takes_s=0.0):
     """Fetch with one worker until the iteration ends; return the URLs, and append (time, URL) to `fetched`.
 
     Each page takes `takes_s`.

@@ -12,7 +12,6 @@ from polite.clock import SystemClock
 def test_it_tells_the_machines_times_the_lasting_one_with_suspension() -> None:
     clock = SystemClock()
     lasting = clock.lasting
-
     assert clock.monotonic() <= time.monotonic() <= clock.monotonic()
     assert clock.wall() <= time.time() <= clock.wall()
     if sys.platform == "linux":

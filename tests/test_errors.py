@@ -15,9 +15,7 @@ def test_an_invalid_url_pickles_with_its_reason_and_position_and_shows_no_creden
     with pytest.raises(polite.InvalidURL) as caught:
         polite.Target.of("https://user:secret@site.test:99999/")
     error = caught.value
-
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-
     assert (again.reason, again.position, again.url) == (error.reason, error.position, error.url)
     assert str(again) == str(error)
     assert "secret" not in f"{error} {error.url} {error.args}"
@@ -31,9 +29,7 @@ UNREACHABLE = polite.RobotsUnreachable(REFUSAL, url="https://me:secret@example.c
 @pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])  # noqa: S301
 def test_a_refusal_pickles_and_copies_with_its_decision_and_url(error, again):
     error.add_note("seen in a worker")
-
     other = again(error)
-
     assert (type(other), other.decision, other.args) == (type(error), REFUSAL, (REFUSAL,))
     assert vars(other) == vars(error)
     assert (str(other), repr(other)) == (str(error), repr(error))
@@ -41,7 +37,6 @@ def test_a_refusal_pickles_and_copies_with_its_decision_and_url(error, again):
 
 def test_every_error_is_a_polite_error() -> None:
     errors = [getattr(polite, name) for name in polite.__all__ if isinstance(getattr(polite, name), type)]
-
     for error in errors:
         if issubclass(error, Exception):
             assert issubclass(error, polite.PoliteError)
@@ -83,7 +78,6 @@ def test_credentials_are_not_shown(url, expected):
 
 def test_a_long_url_is_cut_and_its_length_told():
     text = redact_url("http://host/" + "a" * 1_000_000)
-
     assert text.endswith("... (1000012 characters)")
     assert len(text) < 250
 

@@ -4,10 +4,8 @@ import asyncio
 import io
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +24,7 @@ log = logging.getLogger("polite")
 
 
 @pytest.fixture
-def shown() -> Iterator[io.StringIO]:
+def shown():
     """What a handler writes that shows everything, fields included."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -94,7 +92,7 @@ def test_a_long_text_is_scrubbed_in_linear_time() -> None:
 SECRET = "https://user:secret@site.test/page?token=secret#secret"
 
 
-def fail(*_: object) -> Any:
+def fail(*_):
     raise ValueError("http://user:secret@other.test/?secret")
 
 
@@ -110,7 +108,7 @@ async def test_a_crawl_with_credentials_and_tokens_in_its_urls_logs_none(shown: 
     }
     scripted, throttle = ScriptedTransport(script), SimpleNamespace(rest=lambda *_: Pause(0.0, "at first"))
     odd = SimpleNamespace(get=fail, close=scripted.close)
-    options: Any = {"listener": fail, "throttle": throttle, "pacing": polite.PacingPolicy(max_hold=60)}
+    options = {"listener": fail, "throttle": throttle, "pacing": polite.PacingPolicy(max_hold=60)}
     transports = {"http": scripted, "https": scripted, "odd": odd}
     async with opened(scripted, transports=transports, **options) as (gate, _):
         throttle.rest = fail
@@ -148,8 +146,7 @@ def test_of_each_name_ten_lines_a_minute_are_shown(caplog: pytest.LogCaptureFixt
         log.error("host %d is bad", number, extra=fields("bad"))
 
     found = [record.getMessage() for record in caplog.records]
-    assert len(found) == 20
-    assert found[0] == "host 0 is odd"
+    assert (len(found), found[0]) == (20, "host 0 is odd")
     assert found[-2:] == [
         "host 9 is odd (more like it are left out for a minute)",
         "host 9 is bad (more like it are left out for a minute)",
@@ -184,16 +181,12 @@ def test_names_without_end_take_no_memory_without_end() -> None:
     lines = LineFilter()
     for number in range(5_000):
         lines.filter(record_at(0.0, f"name-{number}"))
-
     assert len(lines._windows) <= 1_000
 
 
 @pytest.mark.virtual_time
 async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing(caplog):
-    script: dict[str, Any] = {
-        "https://site.test/robots.txt": Reply(200, RULES),
-        "https://down.test/robots.txt": Reply(503),
-    }
+    script = {"https://site.test/robots.txt": Reply(200, RULES), "https://down.test/robots.txt": Reply(503)}
     blocked = Failed(polite.Reason.ADDRESS_REFUSED, "127.0.0.1 is private")
     script |= {f"https://host{number}.test/robots.txt": blocked for number in range(50)}
     pay = {"status": 402, "crawler_price": "USD 0.01"}

@@ -48,15 +48,12 @@ def test_a_value_cannot_be_changed_and_its_copy_is_equal(value):
 @pytest.mark.parametrize("value", _VALUES)
 def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
     script = f"import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {{{value!r}}})"
-
     done = run_python(script, input=pickle.dumps(value), text=False, check=True, env={"PYTHONHASHSEED": "7"})
-
     assert done.stdout.strip() == b"True"
 
 
 def test_a_target_is_an_origin_and_what_is_asked_of_it():
     target = Target.of("https://user:secret@Example.com:443/a/../b%2f?q=é&r#fragment")
-
     assert target.origin == Origin.of("https://example.com")
     assert target.path == "/b%2f?q=%C3%A9&r"
     assert target.url == str(target) == "https://example.com/b%2f?q=%C3%A9&r"
@@ -81,7 +78,6 @@ def test_a_target_is_an_origin_and_what_is_asked_of_it():
 )
 def test_a_link_is_resolved_against_the_target_it_was_found_at(reference, url):
     target = Target.of("http://user:secret@example.com:8080/a/b?c#d")
-
     assert target.join(reference).url == url
     # A default port is not named, and an empty query is kept.
     assert Target.of("https://example.com/a").join("b?").join("#x").url == "https://example.com/b?"
@@ -119,7 +115,6 @@ def test_only_a_bounded_number_of_spellings_is_remembered():
 )
 def test_a_spelling_that_is_long_secret_or_odd_is_not_remembered(url):
     Target.of(url)
-
     assert url[: url.find("/", 8)] not in module._spellings
     assert not any("secret" in spelling for spelling in module._spellings)
 
@@ -129,5 +124,4 @@ def test_a_remembered_spelling_is_not_mistaken_for_a_longer_one(tail):
     Target.of("http://h:81/")
     Target.of("http://h/")
     expected = {"@b": "http://b", "@b/": "http://b", ":99": "http://h:99"}.get(tail, "http://h")
-
     assert str(Target.of(f"http://h{tail}").origin) == expected

@@ -17,15 +17,12 @@ def at(hour: float) -> float:
 @pytest.mark.parametrize(
     ("window", "hour", "opens_in_h", "closed_for_h"),
     [
-        (VisitTime(360, 525), 6.0, 0.0, 0.0),
-        (VisitTime(360, 525), 8.74, 0.0, 0.0),
+        *((VisitTime(360, 525), hour, 0.0, 0.0) for hour in (6.0, 8.74)),
+        *((VisitTime(1320, 360), hour, 0.0, 0.0) for hour in (23.0, 5.9)),
+        *((VisitTime(0, 1440), 12.0, 0.0, 0.0), (VisitTime(600, 600), 3.0, 0.0, 0.0)),
         (VisitTime(360, 525), 8.75, 21.25, 0.0),
         (VisitTime(360, 525), 5.0, 1.0, 20.25),
-        (VisitTime(1320, 360), 23.0, 0.0, 0.0),
-        (VisitTime(1320, 360), 5.9, 0.0, 0.0),
         (VisitTime(1320, 360), 6.0, 16.0, 0.0),
-        (VisitTime(0, 1440), 12.0, 0.0, 0.0),
-        (VisitTime(600, 600), 3.0, 0.0, 0.0),
     ],
 )
 def test_a_window_says_when_it_opens_and_since_when_it_is_closed(window, hour, opens_in_h, closed_for_h):
@@ -36,7 +33,6 @@ def test_a_window_says_when_it_opens_and_since_when_it_is_closed(window, hour, o
 
 def test_the_opening_is_in_the_window_to_the_second() -> None:
     rate = RequestRate(1, 5.0, VisitTime(360, 525))
-
     assert not rate.holds(math.nextafter(at(6), 0.0))
     assert rate.holds(at(6))
     assert RequestRate(1, 5.0).holds(at(12))
@@ -44,7 +40,6 @@ def test_the_opening_is_in_the_window_to_the_second() -> None:
 
 def test_the_slowest_of_all_that_is_asked_at_any_hour() -> None:
     rates = (RequestRate(1, 5.0), RequestRate(1, 60.0, VisitTime(0, 1)))
-
     assert RequestedPace().slowest_s is None
     assert RequestedPace(3.0).slowest_s == 3.0
     assert RequestedPace(90.0, rates).slowest_s == 90.0

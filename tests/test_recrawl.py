@@ -87,7 +87,6 @@ def test_only_statuses_of_the_rfc_are_fresh_by_their_age(status: int, expected: 
 def test_a_failure_is_due_at_the_least_interval_or_after_retry_after(status: int | None) -> None:
     fields = ResponseFields.of([("cache-control", "max-age=999999")])
     policy = RecrawlPolicy()
-
     assert interval_s(policy, status, fields, NOW) == HOUR
     assert interval_s(policy, status, fields, NOW, retry_after_s=2 * HOUR) == 2 * HOUR
     assert interval_s(policy, status, fields, NOW, retry_after_s=1e9) == 30 * DAY
@@ -95,7 +94,6 @@ def test_a_failure_is_due_at_the_least_interval_or_after_retry_after(status: int
 
 def test_the_limits_of_the_policy_hold_for_all() -> None:
     policy = RecrawlPolicy(min_interval=10.0, max_interval=100.0)
-
     assert fresh_s(("cache-control", "no-cache"), policy=policy) == 10.0
     assert fresh_s(("cache-control", "max-age=31536000"), policy=policy) == 100.0
     assert fresh_s(policy=policy) == 100.0
@@ -108,9 +106,7 @@ NAMES = ("age", "cache-control", "date", "etag", "expires", "last-modified")
     st.lists(st.tuples(st.sampled_from(NAMES), st.text(max_size=80) | st.integers() | st.binary(max_size=20)))
 )
 def test_garbage_gives_an_interval_within_the_limits(fields: list[tuple[str, object]]) -> None:
-    policy = RecrawlPolicy()
-
-    assert HOUR <= interval_s(policy, 200, ResponseFields.of(fields), NOW) <= 30 * DAY
+    assert HOUR <= interval_s(RecrawlPolicy(), 200, ResponseFields.of(fields), NOW) <= 30 * DAY
 
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -129,7 +125,6 @@ AT = 784_111_777.0
 )
 def test_an_entity_tag_weak_or_strong_is_repeated_as_it_was_sent_and_nothing_else(etag: str, sent: bool):
     found = validators_of([etag], [])
-
     assert (bool(found), found.headers) == (sent, {"If-None-Match": etag} if sent else {})
 
 

@@ -1,22 +1,19 @@
 """The orders in which tasks go, each by what it looks at; no loop, no clock."""
 
-from typing import Any
-
 import pytest
 
 from polite.origin import Origin, Target
-from polite.ports import Scheduler
 from polite.schedulers import BreadthFirst, Deadline, Fifo, Ordered, Priority, RoundRobin
 from polite.task import Task
 
 A, B, C = (Origin.of(f"https://{name}.test") for name in "abc")
 
 
-def task(number: int, origin: Origin = A, **options: Any) -> Task:
+def task(number, origin=A, **options):
     return Task(target=Target(origin, f"/{number}"), number=number, **options)
 
 
-def in_order(scheduler: Scheduler, *tasks: Task) -> list[int]:
+def in_order(scheduler, *tasks):
     waiting: dict[Origin, int] = {}
     for each in tasks:
         scheduler.add(each)
@@ -58,7 +55,7 @@ def in_order(scheduler: Scheduler, *tasks: Task) -> list[int]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_each_scheduler_has_its_order(scheduler: Scheduler, tasks: list[Task], order: list[int]) -> None:
+def test_each_scheduler_has_its_order(scheduler, tasks, order):
     assert in_order(scheduler, *tasks) == order
 
 
@@ -81,15 +78,13 @@ def test_a_better_task_that_comes_while_its_origin_is_ready_is_chosen() -> None:
         scheduler.add(each)
         scheduler.ready(each.origin)
     scheduler.add(task(3, priority=2))
-
     assert scheduler.next().number == 3
 
 
 @pytest.mark.parametrize("make", [Fifo, RoundRobin])
-def test_no_choice_without_an_origin_that_is_ready(make: Any) -> None:
+def test_no_choice_without_an_origin_that_is_ready(make):
     scheduler = make()
     scheduler.add(task(1))
-
     with pytest.raises(LookupError):
         scheduler.next()
 

@@ -5,12 +5,10 @@ import gc
 import itertools
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 import polite
-from polite.blocking import Gate, Permit
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
@@ -26,7 +24,7 @@ def until(condition) -> None:
         time.sleep(0.001)
 
 
-def waiting(gate: Gate) -> int:
+def waiting(gate):
     return len(gate._thread._waiting)
 
 
@@ -36,9 +34,8 @@ def clock() -> HastyClock:
 
 
 @pytest.fixture
-def gate(clock: HastyClock) -> Iterator[Gate]:
-    transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
-    with opened(transport, clock=clock) as gate:
+def gate(clock):
+    with opened(ScriptedTransport({ROBOTS: Reply(200, RULES)}), clock=clock) as gate:
         yield gate
 
 
@@ -54,14 +51,13 @@ def test_errors_are_those_of_the_gate_unchanged(url: str, error: type[Exception]
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES), "https://down.test/robots.txt": Reply(503)})
     with opened(transport) as gate, pytest.raises(error) as raised, gate.permit(url):
         pass
-
     assert type(raised.value) is error
     if isinstance(raised.value, polite.RobotsUnreachable):
         assert raised.value.retry_after_s > 0
         assert raised.value.decision.reason is polite.Reason.UNREACHABLE
 
 
-def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
+def test_a_thread_that_would_wait_for_itself_is_refused(gate):
     with (
         gate.permit(PAGE),
         pytest.raises(polite.PermitMisused, match="leave that block first"),
@@ -70,7 +66,7 @@ def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
         pass
 
 
-def test_a_permit_has_the_url_to_send_and_is_entered_and_reported_once(gate: Gate):
+def test_a_permit_has_the_url_to_send_and_is_entered_and_reported_once(gate):
     permit = gate.permit("HTTPS://user:pw@SITE.test/a/../page#x")
     with pytest.raises(polite.PermitMisused, match="outside"):
         permit.report(status=200)
@@ -107,19 +103,16 @@ def test_many_threads_share_a_gate_and_every_gap_is_kept(clock: HastyClock):
     assert min(b - a for times in granted.values() for a, b in itertools.pairwise(times)) >= 1.0
 
 
-def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
-    kept: list[Permit] = []
-
+def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate):
+    kept = []
     Thread(lambda: kept.append(gate.permit(PAGE).__enter__())).outcome()
-
     with gate.permit(PAGE):
         assert not kept[0].valid
 
 
-def test_a_permit_that_is_dropped_is_left(gate: Gate):
+def test_a_permit_that_is_dropped_is_left(gate):
     gate.acquire(PAGE)
     gc.collect()
-
     with gate.permit(PAGE) as permit:
         assert permit.valid
 
@@ -155,7 +148,6 @@ def test_what_opening_raises_is_raised_where_it_is_opened(options):
     before = set(threading.enumerate())
     with pytest.raises(polite.InvalidOption):
         opened(**options)
-
     until(lambda: set(threading.enumerate()) == before)
 
 
@@ -198,13 +190,11 @@ def test_when_the_loop_breaks_down_no_thread_waits_for_ever():
 
 
 def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
-    before = set(threading.enumerate())
-    gate = opened()
+    before, gate = set(threading.enumerate()), opened()
     gate.check(PAGE)
     with pytest.warns(ResourceWarning, match="unclosed gate"):  # noqa: PT031
         del gate
         gc.collect()
-
     until(lambda: set(threading.enumerate()) == before)
 
 

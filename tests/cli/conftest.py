@@ -17,8 +17,7 @@ class Site:
     def __init__(self, origin):
         self.origin = origin
         self.robots = (200, b"User-agent: *\nDisallow: /no\n")
-        self.redirects = {}
-        self.asked = []
+        self.redirects, self.asked = {}, []
         self.before = self.asked.append
 
     def answer(self, path):

@@ -43,8 +43,7 @@ def test_the_files_are_those_that_servers_look_for(key, capsys):
     fields = Path("site/directory-fields.txt").read_text()
     assert fields.startswith("Content-Type: application/http-message-signatures-directory+json\n")
     assert 'Signature-Input: binding=("@authority";req "content-digest");created=' in fields
-    card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
-    assert card == {
+    assert json.loads(Path("site/.well-known/signature-agent-card.json").read_text()) == {
         "client_id": "https://bot.acme.dev/.well-known/signature-agent-card.json",
         "client_name": "AcmeBot",
         "client_uri": "https://acme.dev/bot",
@@ -84,7 +83,6 @@ FILES = "key.pem --output site --signature-agent https://a.dev"
 )
 def test_what_cannot_be_is_one_line_and_nothing_is_written(arguments, says, key, capsys):
     assert main(["card", *arguments.split()]) == 2
-
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1

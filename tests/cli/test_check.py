@@ -26,9 +26,7 @@ def test_each_url_has_a_line_and_the_status_is_that_of_the_gravest(arguments, st
 
 def test_a_site_is_asked_once_for_all_its_urls(site, capsys):
     urls = [f"{site.origin}/{name}" for name in ("a", "no", "b")]
-
     status = main(["check", "--allow-private", "--json", *urls])
-
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert status == 1
     assert [(a["url"], a["allowed"]) for a in answers] == list(zip(urls, (True, False, True), strict=True))
@@ -37,14 +35,12 @@ def test_a_site_is_asked_once_for_all_its_urls(site, capsys):
 
 def test_a_site_that_fails_is_unreachable(site, capsys):
     site.robots = (503, b"")
-
     assert main(["check", "--allow-private", f"{site.origin}/a"]) == 3
     assert capsys.readouterr().out.startswith("unreachable ")
 
 
 def test_a_line_that_is_no_url_spoils_itself_only(rules, feed, capsys):
     feed(b"http://x/\xff\nhttp://x/yes" + b"a" * 300_000 + b"\nhttp://x/yes\n")
-
     assert main(["check", "--robots", rules, "--json", "-"]) == 2
     first, second, third = map(json.loads, capsys.readouterr().out.splitlines())
     assert "it is not UTF-8 (at character 9)" in first["error"]
@@ -97,9 +93,7 @@ def test_each_cell_is_an_object_for_programs(many):
 
 def test_an_undefined_order_is_marked_and_control_characters_are_escaped(many, tmp_path):
     (tmp_path / "many.txt").write_bytes(b"User-agent: *\nAllow: /page\nDisallow: /*.htm\n")
-
     _, out, _ = many(b"/page.htm\n/a\x1b[31m\n/[red]x\n", "--dialect", "google-2019")
-
     assert "no? 3" in out
     assert "\x1b" not in out
     assert "/[red]x" in out
@@ -131,7 +125,6 @@ def test_sites_are_asked_once_for_many_agents(many, site):
 )
 def test_a_list_of_agents_that_is_none_is_one_line(agents, said, many):
     status, out, err = many(b"/a\n", agents=agents)
-
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
@@ -143,9 +136,7 @@ def test_only_one_list_is_standard_input(capsys):
 
 def test_without_rich_the_error_says_what_to_install(many, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-
     status, _, err = many(b"/b\n")
-
     assert status == 2
     assert "pip install 'polite-crawl[cli]'" in err
     assert many(b"/b\n", "--json")[0] == 0
@@ -155,9 +146,7 @@ def test_without_rich_the_error_says_what_to_install(many, monkeypatch):
 
 
 def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
-    status = main(["explain", "--robots", rules, "http://me:secret@x/no/but"])
-
-    assert status == 0
+    assert main(["explain", "--robots", rules, "http://me:secret@x/no/but"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "http://x/no/but",
         "  allowed by Allow: /no/but (line 3)",
@@ -190,7 +179,6 @@ def test_a_site_is_explained_with_its_delay_and_turn_and_without_python_names(si
 
 def test_no_option_is_named_that_explain_lacks(site, capsys):
     site.robots = (404, b"")
-
     assert main(["explain", "--allow-private", site.origin]) == 0
     assert "delay: 1 s between requests (min delay 1 s)" in capsys.readouterr().out
 
@@ -222,8 +210,7 @@ def compare(tmp_path, capsys):
         for name, body in {"old": old, "new": new, "urls": urls}.items():
             (tmp_path / name).write_bytes(body)
         paths = [str(tmp_path / name) for name in ("old", "new", "urls")]
-        status = main(["diff", paths[0], paths[1], "--urls", paths[2], *options])
-        return status, *capsys.readouterr()
+        return main(["diff", paths[0], paths[1], "--urls", paths[2], *options]), *capsys.readouterr()
 
     return compare
 
@@ -244,7 +231,6 @@ def test_every_agent_that_one_of_the_files_names_is_compared(compare):
 
 def test_the_same_effect_in_other_words_is_no_change(compare):
     new = b"\xef\xbb\xbf# new\r\nuser-agent:abot\r\nallow:\ndisallow:/*\nuser-agent: *\ndisallow: /%61\n"
-
     assert compare(new, b"/\n/a\n/b\n/ab\n") == (0, "", "")
 
 
@@ -252,7 +238,6 @@ def test_changes_are_objects_for_programs(compare):
     _, out, _ = compare(
         b"", b"HTTPS://me:secret@EXAMPLE.com/a\n", "--json", "--agent", "QBot", "--dialect", "classic"
     )
-
     change = json.loads(out)
     assert (change["url"], change["agent"]) == ("https://example.com/a", "QBot")
     assert (change["before"]["rule"], change["before"]["line"]) == ("Disallow: /a", 2)
@@ -261,7 +246,6 @@ def test_changes_are_objects_for_programs(compare):
 
 def test_a_line_of_diff_that_is_no_url_spoils_itself_only(compare):
     status, out, err = compare(b"", b"nonsense\n \t\n\xff\n /a \r\n")
-
     assert status == 2
     assert "disallowed -> allowed  *  /a" in out
     assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
@@ -274,7 +258,6 @@ MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
 
 def test_findings_are_objects_for_programs(feed, capsys):
     feed(MISTYPED)
-
     assert main(["lint", "--json", "-"]) == 1
     finding = json.loads(capsys.readouterr().out)
     assert (finding["line"], finding["code"]) == (2, "X7")
@@ -283,7 +266,6 @@ def test_findings_are_objects_for_programs(feed, capsys):
 
 def test_what_lies_beyond_the_cap_of_a_site_is_seen_up_to_a_limit(site, capsys):
     site.robots = (200, b"User-agent: *\nDisallow:\n" + b"# filler\n" * 60_000)
-
     for source in (f"{site.origin}/some/page", "/dev/zero"):
         assert main(["lint", "--allow-private", source]) == 1
         assert " X8 " in capsys.readouterr().out
@@ -293,10 +275,8 @@ def test_what_lies_beyond_the_cap_of_a_site_is_seen_up_to_a_limit(site, capsys):
 def test_a_file_is_named_by_its_final_url_without_a_password(form, site, capsys):
     site.robots = (200, MISTYPED)
     site.redirects["/robots.txt"] = "/files/robots-en.txt"
-
     source = site.origin.replace("//", "//me:secret@")
     assert main(["lint", "--allow-private", "--format", form, source]) == 1
-
     out, there = capsys.readouterr().out, f"{site.origin}/files/robots-en.txt"
     assert (f'"uri": "{there}"' if form == "sarif" else f"{there}:2: X7") in out
     assert "secret" not in out
@@ -312,7 +292,6 @@ def test_a_file_is_named_by_its_final_url_without_a_password(form, site, capsys)
 )
 def test_a_site_without_a_file_has_nothing_to_look_at(host, options, says, site, capsys):
     site.robots = (404, b"")
-
     assert main(["lint", *options, site.origin if host is None else f"http://{host}/"]) == 3
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -328,8 +307,7 @@ def test_sarif_is_one_document_for_code_hosts(tmp_path, capsys):
     run = document["runs"][0]
     result = run["results"][0]
     place = result["locations"][0]["physicalLocation"]
-    assert document["version"] == "2.1.0"
-    assert run["tool"]["driver"]["name"] == "polite"
+    assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "polite")
     assert (result["ruleId"], result["level"]) == ("X7", "warning")
     assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert place["artifactLocation"]["uri"].endswith("/my%20robots.txt")

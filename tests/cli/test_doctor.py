@@ -27,9 +27,7 @@ def said(header, capsys):
 )
 def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(header, capsys):
     status, checks = said(header, capsys)
-
-    assert status == 0
-    assert {check["verdict"] for check in checks} == {"ok", "yours"}
+    assert (status, {check["verdict"] for check in checks}) == (0, {"ok", "yours"})
     assert [check["practice"] for check in checks if check["verdict"] == "yours"] == ["2.4", "2.5", "2.6"]
 
 
@@ -53,7 +51,6 @@ def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(he
 )
 def test_what_a_header_is_told(header, verdict, says, capsys):
     status, checks = said(header, capsys)
-
     of = [(check["verdict"], check["practice"]) for check in checks if says in check["text"]]
     assert of == [(verdict, "2.2")]
     assert status == (0 if verdict == "ok" else 1)
@@ -125,9 +122,7 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
 )  # fmt: skip
 def test_what_a_page_is_told(page, robots, status, verdicts, acme, capsys):
     acme.pages = {"/bot": [page], "/robots.txt": [{"text": robots}]}
-
     ended, found = visited(acme, capsys)
-
     assert ended == status
     assert found.items() >= {**verdicts, _HTTP: "warning"}.items()
     bad = {text for text, verdict in found.items() if verdict in ("warning", "problem")}
@@ -153,7 +148,6 @@ def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(acme,
     acme.pages["/bot"] = [drips(b"x", 5.0)]
     assert visited(acme, capsys, "--timeout", "10")[0] == 3
     assert acme.took_s <= 41
-
     acme.pages["/bot"] = [drips(b"AcmeBot " * 8_000, 0.0)]
     status, found = visited(acme, capsys)
     assert (status, found["it names `AcmeBot`"]) == (1, "ok")

@@ -65,16 +65,13 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
         f"try:\n    main([{option!r}])\nexcept SystemExit:\n    pass\n"
         "sys.exit(bool({'aiohttp', 'rich', 'aiodns'} & set(sys.modules)))"
     )
-
     done = run_python(program)
-
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("reason", polite.Reason)
 def test_the_option_of_every_reason_is_named_without_python(reason):
     said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
-
     assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", said)
     option = OPTIONS.get(reason.option, "no command-line option")
     assert said.startswith(f"failed once; {option} changes it (")
@@ -104,7 +101,6 @@ def test_names_are_spelled_as_on_the_command_line_and_urls_are_not(text, said):
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
         main([*command, "--help"])
-
     assert "exit status: 0" in capsys.readouterr().out
 
 
@@ -131,7 +127,6 @@ def test_help_names_the_exit_statuses(command, capsys):
 def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
     with pytest.raises(SystemExit) as left:
         main(arguments)
-
     out, err = capsys.readouterr()
     assert (left.value.code, out) == (2, "")
     assert says in err
@@ -248,9 +243,7 @@ def test_the_command_line_overrules_the_environment_and_that_the_file(written, m
 )
 def test_what_is_no_configuration_is_one_line(text, said, written, capsys):
     written(text)
-
     assert main(["fetch", "--config", "polite.toml", "http://a.test/"]) == 2
-
     err = capsys.readouterr().err
     assert said in err
     assert err.startswith("polite: ")
@@ -269,10 +262,8 @@ def test_a_value_that_is_wrong_names_where_it_is_from(variables, text, said, wri
     written(text)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-
     with pytest.raises(SystemExit) as ended:
         main(["fetch", "--config", "polite.toml", "http://a.test/"])
-
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"polite: {said}")
 
@@ -316,5 +307,4 @@ def script(tmp_path, monkeypatch, capsys):
 )
 def test_bash_completes_commands_options_choices_and_files(line, found):
     command = ["bash", "--norc", "-c", BASH, "bash", "polite", *line]
-
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == found

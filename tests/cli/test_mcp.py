@@ -1,6 +1,5 @@
 """`polite mcp`: what an agent gets from its tools, by the SDK's own client, from a site on loopback and from a served gate."""
 
-import asyncio
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,20 +11,10 @@ import polite
 from polite.cli import mcp
 from polite.cli.main import main, parse
 from polite.serve import serve
+from tests.serve.support import handled_by
 
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a> and <b>more</b>.</p></body></html>"
-
-
-@asynccontextmanager
-async def serving(handle):
-    server = web.Server(handle)
-    listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    finally:
-        listening.close()
-        await server.shutdown(0.1)
 
 
 def options(*arguments):
@@ -42,7 +31,7 @@ async def agent(*arguments, private="--allow-private", **answers):
         return web.Response(**answers.get(request.path.strip("/").partition(".")[0], {"text": ROBOTS}))
 
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving(handle))
+        url = await stack.enter_async_context(handled_by(handle))
         source = await stack.enter_async_context(
             mcp.source_for(options(*filter(None, (private, *arguments))))
         )
@@ -70,7 +59,6 @@ async def test_a_page_is_text_with_the_rest_of_a_long_one_at_no_more_requests() 
 async def test_what_is_disallowed_says_the_rule_and_its_line_and_is_not_fetched() -> None:
     async with agent() as (call, asked):
         said = "/private/a: disallowed by Disallow: /private (line 2)"
-
         assert await call("fetch", "/private/a") == (True, said)
         assert await call("check", "/private/a") == (False, said)
         assert (await call("explain", "/private/a"))[1].splitlines()[1].strip() == said.partition(" ")[2]
@@ -103,7 +91,6 @@ async def test_each_redirect_is_decided_for_itself() -> None:
 async def test_what_is_no_page_is_an_error_of_the_tool(path: str, answer, said: str) -> None:
     async with agent(**{path: answer}) as (call, asked):
         is_error, text = await call("fetch", "/page")
-
         assert is_error
         assert said in text
         assert ("/page" in asked) == (path == "page")
@@ -144,7 +131,7 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
         return web.json_response({"error": "disallowed"}, status=403)
 
     async with AsyncExitStack() as stack:
-        gate = await stack.enter_async_context(serving(handle))
+        gate = await stack.enter_async_context(handled_by(handle))
         source = await stack.enter_async_context(mcp.source_for(options("--gate", f"{gate}/")))
         client = await stack.enter_async_context(Client(mcp.server(source)))
 

@@ -37,9 +37,7 @@ TOKEN = "a-token-of-enough-characters"
 def test_options_that_are_wrong_are_one_line(arguments, says, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("POLITE_AGENT", raising=False)
-
     assert main(["serve", *arguments]) == 2
-
     err = capsys.readouterr().err
     assert says in err
     assert err.count("\n") == 1
@@ -49,7 +47,6 @@ def test_a_port_that_is_taken_is_one_line(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["serve", *AGENT, "--listen", place]) == 2
-
     assert capsys.readouterr().err.startswith(f"polite: --listen {place}: ")
 
 
@@ -87,9 +84,7 @@ def test_a_file_has_a_table_of_its_own(tmp_path, monkeypatch):
         "[fetch]\ndelay = 9\n[serve]\ndelay = 3\nallow-private = false\nname = ['a.example']\n"
     )
     monkeypatch.setenv("POLITE_CONFIG", str(tmp_path / "polite.toml"))
-
     options = parse(["serve", *AGENT])
-
     assert (options.delay, options.allow_private, options.name) == (3.0, False, ["a.example"])
     assert parse(["fetch", "http://a.test/"]).delay == 9.0
 
@@ -97,16 +92,8 @@ def test_a_file_has_a_table_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_it_prints_its_address_serves_and_waits_for_permits_when_it_ends(number, status, tmp_path):
     command = [sys.executable, "-m", "polite", "serve", *AGENT, "--listen", "127.0.0.1:0", "--allow-private"]
-    command += [
-        "--store",
-        str(tmp_path / "robots.sqlite"),
-        "--recrawl",
-        str(tmp_path / "pages.sqlite"),
-        "--journal",
-        str(tmp_path / "journal"),
-        "--delay",
-        "0",
-    ]
+    files = {"--store": "robots.sqlite", "--recrawl": "pages.sqlite", "--journal": "journal"}
+    command += ["--delay", "0", *(text for name in files for text in (name, str(tmp_path / files[name])))]
     root = Path(__file__).resolve().parents[2]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
     try:

@@ -80,7 +80,6 @@ def test_the_highest_status_of_all_files_counts(script, capsys):
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(script, capsys, url, reply, said):
     script[url] = reply
-
     assert main(["sitemaps", SITE]) == 3
     assert capsys.readouterr().err.startswith(f"polite: {said}")
 
@@ -100,7 +99,6 @@ def test_wrong_usage(script, capsys, arguments, said):
         status = main(["sitemaps", *arguments])
     except SystemExit as error:
         status = error.code
-
     assert status == 2
     assert said in capsys.readouterr().err
 

@@ -133,8 +133,7 @@ def test_a_learned_pace_outlives_its_back_off_for_a_week(tmp_path, run, given, l
     run("purge", *given, path)
 
     listed = str(run("ls", path))
-    assert (FILE.text in listed) == left
-    assert (OLD.text in listed) == (FILE.text in given)
+    assert (FILE.text in listed, OLD.text in listed) == (left, FILE.text in given)
 
 
 @pytest.mark.parametrize("action", ["ls", "purge"])
@@ -150,9 +149,7 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     path = tmp_path / "crawl.sqlite"
     if octets is not None:
         path.write_bytes(octets)
-
     assert main(["store", action, str(path)]) == 2
-
     assert said in capsys.readouterr().err
     assert [file.read_bytes() for file in tmp_path.iterdir()] == ([] if octets is None else [octets])
 
@@ -196,7 +193,6 @@ def queue(tmp_path):
 
 def test_ls_names_the_totals_and_each_origin_with_the_most_urls_first(queue, run):
     totals, first, second = run("ls", queue)
-
     assert totals == f"{queue}  4 waiting, 1 done, 1 refused, 0 dropped; 2 origins seen"
     assert first == f"{QA}  3 waiting, Crawl-delay 7 s"
     assert second.startswith(f"{QB}  1 waiting, 1 of them later, in ")

@@ -37,10 +37,7 @@ def log(tmp_path):
 
 
 def test_each_kind_has_a_mark_of_its_own_where_it_happened():
-    entries = [LogEntry(0.0, A, Kind.ROBOTS), LogEntry(10.0, A, Kind.PAGE)]
-
-    (row,) = _rows(_draw(entries)).items()
-
+    (row,) = _rows(_draw([LogEntry(0.0, A, Kind.ROBOTS), LogEntry(10.0, A, Kind.PAGE)])).items()
     assert row == (
         "http://a.test: 1 page, 1 robots.txt",
         {"page": "M1160 105m0-5v10", "robots": "M260 105m0-4.5l4 4.5l-4 4.5l-4-4.5z"},
@@ -53,9 +50,7 @@ def test_a_back_off_is_drawn_to_scale_and_ends_with_the_picture():
         LogEntry(8.0, A, Kind.BACKED_OFF, 999.0),
         LogEntry(10.0, A, Kind.PAGE),
     ]
-
     ((_, marks),) = _rows(_draw(entries)).items()
-
     assert marks["backed_off"] == "M260 105H710.5M980 105H1160.5"
 
 
@@ -125,7 +120,6 @@ def test_a_bar_ends_with_its_run_and_what_is_left_goes_on_in_the_next(lengths_s,
     slowed = "".join(_entry("slowed", 2.0 + n, for_s=for_s) for n, for_s in enumerate(lengths_s))
     end = _entry("refused", 4.0) + _run(next_at) + _entry("request", 6.0, status=200)
     log.write_text(_run(1_000.0) + slowed + end)
-
     assert _bars(log) == bars
     assert f"{len(lengths_s)} back-off" in _draw(Log(log).entries)  # and counts once
 
@@ -150,6 +144,5 @@ def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
     if line is not None and line.startswith("xx"):
         monkeypatch.setattr(log_entry_module, "_LONGEST_LINE", 100)
     log.write_text('{"t"' if line is None else _entry("request", 1.0, status=200) + line.rstrip() + "\n")
-
     assert main(["timeline", str(log)]) == 2
     assert capsys.readouterr().err.startswith(f"polite: {log}{':' if line is None else ':2: '}")

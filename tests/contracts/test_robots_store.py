@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,6 @@ from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import STORE_CONTRACT
-from polite.testing.contracts import StoreCheck
 
 SITE = Origin.of("https://site.test/")
 POLICY = RobotsPolicy()
@@ -39,7 +36,7 @@ class EarlyClock(SystemClock):
 
 
 @pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on", "redis"])
-async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[RobotsStore]:
+async def store(request, tmp_path):
     if request.param == "redis":
         link = RedisLink.to(Address.of(request.getfixturevalue("valkey").url))
         yield RedisStore(link, EarlyClock())
@@ -56,17 +53,16 @@ async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Robot
 
 
 @pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__)
-async def test_a_store_keeps_the_contract(store: RobotsStore, check: StoreCheck) -> None:
+async def test_a_store_keeps_the_contract(store, check):
     await check(lambda: store, now=120.0)
 
 
 class Careless(MemoryStore):
     def __init__(self, defect: str) -> None:
         super().__init__()
-        self._defect = defect
-        self._own: dict[object, Any] = {}
+        self._defect, self._own = defect, {}
 
-    async def load(self, origin: Origin) -> Any:
+    async def load(self, origin):
         return self._own.get(origin.host if self._defect == "hosts" else origin)
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
@@ -90,7 +86,7 @@ class Careless(MemoryStore):
         return self._held.get(origin)
 
     @property
-    def _held(self) -> dict[Any, Any]:
+    def _held(self):
         return self._own.setdefault("held", {})
 
 
@@ -134,20 +130,16 @@ async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thir
     copy = good(EARLIER)
     other = failed(EARLIER + 5, before=copy)
     ours = failed(LATER, before=failed(EARLIER - 40 * 86_400))
-
     await store.save(SITE, other)
     await store.save(SITE, ours)
     kept = await store.load(SITE)
-
     assert (kept.unreachable_since, kept.good, kept.failures) == (EARLIER + 5, copy.good, 1)
 
 
 async def test_what_a_clock_dated_that_was_set_back_since_gives_way(store: RobotsStore) -> None:
     ahead, now = good(EARLIER + 3_600, b"Allow: /"), good(EARLIER)
-
     await store.save(SITE, ahead)
     await store.save(SITE, now)
-
     assert await store.load(SITE) == now
 
 
@@ -161,11 +153,9 @@ def numbered(number: int) -> Origin:
 
 async def test_a_memory_store_is_bounded_in_octets_and_says_how_many_it_uses() -> None:
     store = MemoryStore(max_memory=1 << 20)
-
     for number in range(50):
         await store.save(numbered(number), large(100.0 + number))
     kept = [number for number in range(50) if await store.load(numbered(number)) is not None]
-
     assert kept == [48, 49]
     assert 800_000 < store.memory_used < 1 << 20
 
@@ -188,8 +178,7 @@ async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memor
 
 
 @pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])
-def test_a_memory_store_without_capacity_is_refused(option: dict[str, Any]) -> None:
+def test_a_memory_store_without_capacity_is_refused(option):
     (name,) = option
-
     with pytest.raises(InvalidOption, match=f"MemoryStore: {name} must be an integer"):
         MemoryStore(**option)

@@ -1,7 +1,7 @@
 """An FTP server that answers each command as a test tells it to."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 # What is said to a command, or, as a function, who talks instead.
 Said = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -16,9 +16,7 @@ _HONEST: dict[str, Said] = {
 }
 
 
-def ftp(
-    says: Mapping[str, Said] | None = None, data: Said = b"User-agent: *\nDisallow: /private\n"
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+def ftp(says=None, data=b"User-agent: *\nDisallow: /private\n"):
     """An honest server but for what `says` says: to a command, at the greeting (""), or after the data ("END")."""
     said = {**_HONEST, **(says or {})}
 

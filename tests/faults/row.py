@@ -72,9 +72,7 @@ def parsed(number: str, fault: str, scene: Scene | bytes, **more: Any) -> Row:
     return _row(number, fault, PARSE, Reason.OK, scene, **more)
 
 
-def allowed(
-    number: str, fault: str, scene: Scene | bytes, reason: Reason = Reason.CLIENT_ERROR, **more: Any
-) -> Row:
+def allowed(number, fault, scene, reason=Reason.CLIENT_ERROR, **more):
     more = {"option": OPTIONS.get(reason, ""), "allowed": True} | more
     return _row(number, fault, ALLOW, reason, scene, **more)
 

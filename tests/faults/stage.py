@@ -155,8 +155,7 @@ def _placed(lie: Script, here: Callable[[], bytes]) -> Script:
 def http(*lies: Script, **options: Any) -> Scene:
     """One server, by its address. `says` in the options are scripted_server's, `fetching` FetchPolicy's."""
     fetching = options.pop("fetching", {})
-    names = options.pop("names", None)
-    host = options.pop("name", None)
+    names, host = options.pop("names", None), options.pop("name", None)
 
     @asynccontextmanager
     async def scene() -> AsyncIterator[Stage]:
@@ -190,14 +189,7 @@ def _certified(identity: str, years: tuple[int, int] | None, *, trusted: bool) -
     return context
 
 
-def tls(
-    *lies: Script,
-    identity: str = "127.0.0.1",
-    years: tuple[int, int] | None = None,
-    trusted: bool = True,
-    name: str | None = None,
-    **fetching: Any,
-) -> Scene:
+def tls(*lies, identity="127.0.0.1", years=None, trusted=True, name=None, **fetching) -> Scene:
     """One server with such a certificate; our authority is trusted."""
 
     @asynccontextmanager

@@ -1,7 +1,6 @@
 """Sixty blocked addresses, by each way that leads to them: refused, and no socket is opened."""
 
 import socket
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, ip_address
 from types import SimpleNamespace
@@ -67,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @asynccontextmanager
-async def gated(nameserver: str = "127.0.0.1:1") -> AsyncIterator[polite.Gate]:
+async def gated(nameserver="127.0.0.1:1"):
     async with polite.open_gate(
         "FaultBot/1.0",
         pacing=polite.PacingPolicy(min_delay=0),
@@ -77,8 +76,7 @@ async def gated(nameserver: str = "127.0.0.1:1") -> AsyncIterator[polite.Gate]:
 
 
 async def refused(gate: polite.Gate, url: str) -> bool:
-    explanation = await gate.explain(url)
-    access = explanation.snapshot.access
+    access = (await gate.explain(url)).snapshot.access
     return isinstance(access, Unreachable) and access.reason is Reason.ADDRESS_REFUSED
 
 
@@ -92,7 +90,7 @@ def records(address: object, *before: str) -> dict[int, list[tuple[str, ...]]]:
     return {kind: [*((each,) for each in before), (str(address),)], other: [()]}
 
 
-def names(*before: Callable[[object], str]) -> dict[tuple[str, int], list[tuple[str, ...]]]:
+def names(*before):
     return {
         (f"n{number}.test", kind): said
         for number, address in enumerate(BAD)
@@ -126,12 +124,10 @@ def named() -> list[str]:
         *((way, each) for way in (as_they_are, oddly_spelt, named) for each in ("http", "ftp")),
     ],
 )
-async def test_an_address_or_a_name_that_leads_to_one(made, way: Callable[[], list[str]], scheme: str):
+async def test_an_address_or_a_name_that_leads_to_one(made, way, scheme):
     async with telling(names()) as nameserver, gated(nameserver) as gate:
         let_through = [each for each in way() if not await refused(gate, f"{scheme}://{each}/")]
-
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 def elsewhere(address: object) -> str:
@@ -144,24 +140,19 @@ async def test_a_name_that_resolved_to_another_address_before(made: list[object]
         looked = [(await resolver.resolve(f"n{n}.test"))[0]["host"] for n in range(len(BAD))]
         let_through = [each for n, each in enumerate(BAD) if not await refused(gate, f"http://n{n}.test/")]
         await resolver.close()
-
     assert all(public(ip_address(each)) for each in looked)
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 async def test_a_redirect_to_one(made: list[object], scheme: str) -> None:
     let_through = []
-
     for each in BAD:
         location = f"Location: {scheme}://{host(each)}/robots.txt".encode()
         async with scripted_server(answered(b"302 Found", location)) as server, gated() as gate:
             if not await refused(gate, server.url("/")):
                 let_through.append(each)
-
-    assert let_through == []
-    assert len(made) == len(BAD)
+    assert (let_through, len(made)) == ([], len(BAD))
 
 
 async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
@@ -173,8 +164,7 @@ async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
         sitemaps = polite.parse(explanation.snapshot.access.body).sitemaps  # type: ignore[union-attr]
         let_through = [url for url in sitemaps if not await refused(gate, url)]
 
-    assert list(sitemaps) == urls
-    assert let_through == []
+    assert (list(sitemaps), let_through) == (urls, [])
     assert len(made) == 1
 
 
@@ -199,8 +189,7 @@ async def test_the_crawlers_own_session_is_led_to_none(made: list[object], route
                 if " blocked; " not in await said(session, url):
                     let_through.append(each)
 
-    assert let_through == []
-    assert made == []
+    assert (let_through, made) == ([], [])
 
 
 async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]) -> None:
@@ -214,5 +203,4 @@ async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]
                 if " blocked; " not in await said(session, server.url("/")):
                     let_through.append(each)
 
-    assert let_through == []
-    assert len(made) == len(BAD)
+    assert (let_through, len(made)) == ([], len(BAD))

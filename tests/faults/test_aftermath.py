@@ -21,10 +21,8 @@ def failed(reason: Reason, *, status: int | None = None, before: Snapshot | None
 
 
 def test_a_name_that_does_not_exist_is_asked_for_again_later_and_a_304_renews_a_copy() -> None:
-    before = renewed(None, GOOD, RobotsPolicy(), 0.0)
-    after = failed(Reason.ODD_STATUS, status=304, before=before)
+    after = failed(Reason.ODD_STATUS, status=304, before=renewed(None, GOOD, RobotsPolicy(), 0.0))
     without = failed(Reason.ODD_STATUS, status=304, before=failed(Reason.TIMEOUT))
-
     assert failed(Reason.DNS_NXDOMAIN).expires_at == 1_600.0
     assert failed(Reason.DNS_SERVFAIL).expires_at == 1_005.0
     assert (after.access, after.failures, after.expires_at) == (GOOD, 0, 1_000.0 + 86_400.0)
@@ -35,12 +33,8 @@ def test_a_name_that_does_not_exist_is_asked_for_again_later_and_a_304_renews_a_
     ("value", "wait_s"),
     [
         (b"77", 77.0),
-        (b"Fri, 31 Dec 2999 23:59:59 GMT", 86_400.0),
-        (b"9" * 40, 86_400.0),
-        (b"soon", 5.0),
-        (b"-5", 5.0),
-        (b"\xff\xfe", 5.0),
-        (b"1e999", 5.0),
+        *((value, 86_400.0) for value in (b"Fri, 31 Dec 2999 23:59:59 GMT", b"9" * 40)),
+        *((value, 5.0) for value in (b"soon", b"-5", b"\xff\xfe", b"1e999")),
     ],
 )
 async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: bytes, wait_s: float) -> None:

@@ -23,7 +23,6 @@ from polite.transports.http import HttpTransport
 from tests.faults.matrix import MATRIX
 from tests.faults.page import PAGE, page
 from tests.faults.row import Row, Verdict
-from tests.faults.stage import Stage
 from tests.support import slowness
 
 AGENT = "FaultBot/1.0 (+https://bot.test)"
@@ -35,12 +34,12 @@ PATIENT_S = 30.0
 KINDS = {Verdict.PARSE: Found, Verdict.ALLOW: Unavailable, Verdict.DENY: Unreachable}
 
 
-def fetch_policy(stage: Stage, timeout: float = DEADLINE_S) -> polite.FetchPolicy:
+def fetch_policy(stage, timeout=DEADLINE_S):
     loopback = ["127.0.0.0/8", "::1/128"]
     return polite.FetchPolicy(timeout=timeout, allowed_networks=loopback, **stage.fetching)
 
 
-def opened(row: Row, stage: Stage):
+def opened(row, stage):
     _, reason = row.outcome(pure=PURE)
     robots = polite.RobotsPolicy(**row.robots)
     pacing = polite.PacingPolicy(min_delay=0, backoff=0)
@@ -84,8 +83,7 @@ async def test_a_fault_comes_to_exactly_what_the_matrix_says(row: Row) -> None:
 async def test_a_heavy_fault_is_held_in_little_memory(row: Row) -> None:
     async with row.scene() as stage:
         transports = {"http": HttpTransport, "ftp": FtpTransport}
-        scheme = Origin.of(stage.origin).scheme
-        transport = transports[scheme](AGENT, fetch_policy(stage))
+        transport = transports[Origin.of(stage.origin).scheme](AGENT, fetch_policy(stage))
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         with contextlib.suppress(TimeoutError):

@@ -2,11 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import polite
 from tests.integrations.site import Site
@@ -39,14 +37,7 @@ def require_signatures(site: Site) -> None:
     assert all(signature == f"GET {url}" for url, signature in signed.items())
 
 
-async def require_what_the_page_says(
-    framework: str,
-    base: str,
-    monkeypatch: pytest.MonkeyPatch,
-    printed: Callable[[], str],
-    *,
-    logs: bool = False,
-) -> None:
+async def require_what_the_page_says(framework, base, monkeypatch, printed, *, logs=False) -> None:
     """Run the Python blocks of the framework's page that use its integration.
 
     Args:

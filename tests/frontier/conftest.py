@@ -2,41 +2,44 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import polite
 from polite.frontier.frontier import Frontier, FrontierOptions
-from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
+from tests.frontier.support import rows_in_file, tasks_on_server
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
 from tests.support import now, scripted_gate
 
 OF_A_FRONTIER = (*FrontierOptions.__annotations__, "scheduler", "on_end")
 
 
+@pytest.fixture
+def path(tmp_path):
+    """A file for the frontier of a test."""
+    return tmp_path / "queue.sqlite"
+
+
 @pytest.fixture(params=["in memory", "in a file", "on a shared server"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def store(request, path):
     """The frontier's `store` option: None, a new file, or a client of an empty server in virtual time."""
     match request.param:
         case "in memory":
             return None
         case "in a file":
-            return str(tmp_path / "queue.sqlite")
+            return str(path)
         case _:
             return VirtualClient(VirtualServer(own_server(), lambda: 1_700_000_000.0 + now()))
 
 
 @pytest.fixture
-def opened(store: Any) -> Opened:
+def opened(store):
     """`opened(script, **options)`: a frontier and its gate, which takes the options that no frontier has."""
 
     @asynccontextmanager
-    async def opened(script: Any = None, **options: Any) -> AsyncIterator[tuple[Frontier, polite.Gate]]:
+    async def opened(script=None, **options):
         own = {name: options.pop(name) for name in OF_A_FRONTIER if name in options}
         async with (
             scripted_gate(script, **options) as gate,
@@ -58,11 +61,11 @@ async def _have_joined(frontier: Frontier) -> None:
 
 
 @pytest.fixture
-def drained(store: Any) -> Drained:
+def drained(store):
     """`await drained(frontier)`: the tasks that were left at its end, from `drain()` or from the store."""
 
-    async def drained(frontier: Frontier) -> list[Any]:
-        left: list[Any] = await frontier.drain()
+    async def drained(frontier):
+        left = await frontier.drain()
         if store is None:
             return left
         assert left == []

@@ -3,15 +3,12 @@
 import asyncio
 import contextlib
 import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
 from polite.errors import OriginDeclined, TurnLost
 from polite.events import BudgetSpent, Dropped, Event
-from polite.frontier.frontier import Frontier
 from polite.frontier.in_flight import TaskPermit
 from polite.pacing.scopes import ScopeName
 from polite.robots.exchange import Failed, Reply
@@ -19,11 +16,11 @@ from tests.frontier.support import Opened, one_process, turns_of
 from tests.support import RULES, A, B, TimedTransport, scripted_gate
 
 
-def budget(**options: Any) -> dict[str, Any]:
+def budget(**options):
     return {"pacing": polite.PacingPolicy(**options)}
 
 
-async def fetch(frontier: Frontier, *, workers: int = 1, failing: bool = False, octets: int = 0) -> list[str]:
+async def fetch(frontier, *, workers=1, failing=False, octets=0):
     sent: list[str] = []
 
     async def work() -> None:
@@ -48,7 +45,7 @@ def dropped(events: list[Event]) -> dict[str, str]:
 @pytest.mark.parametrize(("workers", "concurrency"), [(1, 1), (5, 1), (5, 5)])
 async def test_no_more_pages_are_requested_than_the_budget_has(opened, workers, concurrency):
     events: list[Event] = []
-    ended: list[Any] = []
+    ended = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
 
     opening = opened(listener=events.append, **options, **budget(max_pages=3, concurrency=concurrency))
@@ -86,7 +83,6 @@ async def test_octets_count_as_the_crawler_says(opened: Opened) -> None:
     async with opened(listener=events.append, **budget(max_bytes=1_000)) as (frontier, _):
         await frontier.put_many(f"{A}/{n}" for n in range(10))
         frontier.close()
-
         assert len(await fetch(frontier, octets=400)) == 3
         assert set(dropped(events).values()) == {"PacingPolicy.max_bytes=1000: 1200 octets came"}
 
@@ -129,7 +125,6 @@ async def test_a_budget_may_be_set_while_tasks_wait(opened: Opened) -> None:
         async with await anext(frontier) as permit:
             permit.report(status=200)
             gate.pacing = polite.PacingPolicy(max_pages=2)
-
         assert len(await fetch(frontier)) == 2
 
 
@@ -149,7 +144,7 @@ async def test_a_delay_that_is_refused_drops_the_tasks(opened: Opened, rule: str
         assert f"turn: never. {because}" in str(await gate.explain(A))
 
 
-async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
+async def test_failures_in_a_row_outlive_a_run(tmp_path):
     path, sent = str(tmp_path / "queue.sqlite"), 0
     for _ in range(4):
         async with (
@@ -168,7 +163,7 @@ async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["acme", "https://acme.test", "\udce9"])
-async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path, name: str) -> None:
+async def test_what_a_scope_has_spent_outlives_a_run(tmp_path, name):
     both = polite.CustomScope("customer", lambda _: name, polite.ScopeLimit(delay=0.0, max_pages=3))
     sent: list[list[str]] = []
     for origin in (A, B):
@@ -219,8 +214,7 @@ class Workers:
     """Workers that use their permits in ways drawn at random, and count each page that was perhaps requested."""
 
     def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
-        self.pages = dict.fromkeys(ORIGINS, 0)
+        self.draw, self.pages = draw, dict.fromkeys(ORIGINS, 0)
         self.octets = dict.fromkeys(ORIGINS, 0)
 
     async def work(self, frontier: polite.Frontier) -> None:
@@ -274,7 +268,7 @@ class Workers:
 @pytest.mark.parametrize("seed", range(25))
 async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened: Opened, seed: int) -> None:
     draw, events = random.Random(seed), list[Event]()
-    robots: dict[str, Any] = {
+    robots = {
         f"{origin}/robots.txt": Failed(polite.Reason.TIMEOUT) if draw.random() < 0.1 else RULES
         for origin in ORIGINS
     }

@@ -1,7 +1,6 @@
 """`put` waits for capacity in the order of calls; and whoever is cancelled after any number of steps: nothing is lost."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.support import RULES, A, end_next, fetch_all, fetch_rest, now
 
 @one_process
 async def test_what_was_about_to_be_given_to_a_cancelled_worker_goes_to_the_next(opened: Opened) -> None:
-    workers: list[asyncio.Task[Any]] = []
+    workers = []
 
     def cancel_first(event: Event) -> None:
         if isinstance(event, Granted):
@@ -121,8 +120,7 @@ async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> N
                 await asyncio.sleep(0)
             done.append([putter.done() for putter in putters])
 
-    assert done == [[True, False], [True, True]]
-    assert frontier.waiting == 2
+    assert (done, frontier.waiting) == ([[True, False], [True, True]], 2)
 
 
 @one_process
@@ -138,7 +136,7 @@ async def test_a_log_says_when_all_tasks_in_flight_wait_to_put(opened, caplog):
 
 
 async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> None:
-    putters: list[asyncio.Task[Any]] = []
+    putters = []
 
     def cancel_first(event: Event) -> None:
         if isinstance(event, Granted) and event.url == f"{A}/1":
@@ -156,7 +154,7 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
 
 
 async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opened: Opened) -> None:
-    putters: list[asyncio.Task[Any]] = []
+    putters = []
 
     async with opened(max_waiting=1, listener=lambda _: [p.cancel() for p in putters]) as (frontier, _):
         await frontier.put(f"{A}/1")
@@ -184,7 +182,7 @@ async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
 
 
 async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Opened) -> None:
-    putters: list[asyncio.Task[Any]] = []
+    putters = []
 
     def cancel(event: Event) -> None:
         if isinstance(event, Refused) and event.url.endswith("/2"):

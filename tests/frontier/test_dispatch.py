@@ -14,11 +14,9 @@ from tests.support import RULES, A, B, fetch_all, fetch_rest, now
 
 async def test_t5_tasks_are_given_out_only_where_rules_allow_it_and_refusals_told(opened: Opened) -> None:
     events: list[Event] = []
-
     async with opened({f"{A}/robots.txt": RULES}, listener=events.append) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{B}/private/3"])
         fetched = await fetch_rest(frontier)
-
     assert sorted(fetched) == [f"{A}/1", f"{B}/private/3"]
     assert [event for event in events if isinstance(event, Refused)] == [Refused(f"{A}/private/2", "RULE", 2)]
     assert (frontier.done, frontier.refused, frontier.dropped) == (2, 1, 0)
@@ -27,12 +25,10 @@ async def test_t5_tasks_are_given_out_only_where_rules_allow_it_and_refusals_tol
 @one_process
 async def test_t5_an_origins_tasks_keep_its_delay_and_others_do_not_wait_for_it(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
-
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/{n}" for n in range(3)] + [f"{B}/{n}" for n in range(2)])
         frontier.close()
         await asyncio.gather(*(fetch_all(frontier, fetched) for _ in range(4)))
-
     assert [at for at, url in fetched if url.startswith(A)] == [1.0, 2.0, 3.0]
     assert [at for at, url in fetched if url.startswith(B)] == [1.0, 2.0]
 
@@ -40,12 +36,10 @@ async def test_t5_an_origins_tasks_keep_its_delay_and_others_do_not_wait_for_it(
 @one_process
 async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
-
     async with opened(scheduler=schedulers.Priority()) as (frontier, _):
         for priority in range(3):
             await frontier.put(f"{A}/{priority}", priority=priority)
         await fetch_rest(frontier, fetched)
-
     assert fetched == [(1.0, f"{A}/2"), (2.0, f"{A}/1"), (3.0, f"{A}/0")]
 
 
@@ -81,7 +75,6 @@ async def test_workers_that_are_too_few_are_never_idle(opened: Opened) -> None:
         await frontier.put_many(f"https://host{n % 100}.test/{n}" for n in range(400))
         frontier.close()
         await asyncio.gather(*(fetch_all(frontier, takes_s=0.1) for _ in range(5)))
-
     # One second for robots.txt and its rest, then 400 pages of 0.1 s on 5 workers.
     assert now() == pytest.approx(1.0 + 400 * 0.1 / 5)
 
@@ -91,9 +84,7 @@ async def test_an_origin_of_a_million_tasks_has_one_request_in_the_pacer(opened:
         await frontier.put_many(f"{A}/{n}" for n in range(100))
         await frontier.put_many(f"{B}/{n}" for n in range(100))
         await asyncio.sleep(0.5)
-
         waiting = [turns_of(gate).outlook(polite.Target.of(url)).waiting for url in (A, B)]
-
     assert waiting == [1, 1]
 
 
@@ -102,9 +93,7 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
     opened: Opened, workers: int
 ) -> None:
     fetched: list[float] = []
-    pacing = polite.PacingPolicy(concurrency=3)
-
-    async with opened(pacing=pacing) as (frontier, _):
+    async with opened(pacing=polite.PacingPolicy(concurrency=3)) as (frontier, _):
         await frontier.put_many(f"{A}/{n}" for n in range(12))
         frontier.close()
 
@@ -130,7 +119,6 @@ async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opene
         await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
         await frontier.put_many(f"https://host{n}.test/" for n in range(100))
         order = await fetch_rest(frontier, takes_s=0.3)
-
     assert max(order.index(f"{A}/{n}") for n in range(3)) < 15
 
 
@@ -166,9 +154,7 @@ async def test_at_most_500_tasks_are_given_out_in_one_step_of_the_loop(opened: O
 
 async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(opened: Opened) -> None:
     """With one scope for all, a turn kept for a worker would keep everybody else from theirs."""
-    pacing = polite.PacingPolicy(scopes=lambda _: ("all",))
-
-    async with opened(pacing=pacing) as (frontier, gate):
+    async with opened(pacing=polite.PacingPolicy(scopes=lambda _: ("all",))) as (frontier, gate):
         await frontier.put_many([f"{A}/1", f"{B}/1"])
         await asyncio.sleep(10)
         async with asyncio.timeout(10), gate.permit("https://c.test/"):

@@ -1,7 +1,6 @@
 """Pause, close, join and drain; the end of the gate is the end of its frontiers."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from tests.support import A, B, fetch_all, now
     "option", ["max_waiting", "max_done", "max_tries", "max_robots_tries", "max_robots_fetches"]
 )
 @pytest.mark.parametrize("value", [0, 1.5, True])
-async def test_a_limit_that_is_no_whole_number_is_refused(opened: Opened, option: str, value: Any) -> None:
+async def test_a_limit_that_is_no_whole_number_is_refused(opened, option, value):
     async with opened() as (_, gate):
         with pytest.raises(polite.InvalidOption, match=f"Frontier: {option} "):
             Frontier(gate, **{option: value})
@@ -88,8 +87,7 @@ async def test_drain_waits_for_tasks_in_flight_and_returns_queued_tasks_as_they_
         left = await draining
 
         assert [task.url for task in left] == [f"{A}/1", f"{A}/2", f"{A}/3", f"{B}/4"]
-        assert [task.tries for task in left] == [1, 0, 0, 0]
-        assert left[1].payload == "two"
+        assert ([task.tries for task in left], left[1].payload) == ([1, 0, 0, 0], "two")
         assert await worker == []
         assert await drained(frontier) == left
         await frontier.join()

@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from polite import schedulers
 from polite.events import Event, OriginPostponed
 from polite.robots.exchange import Reply
 from polite.task import Task
-from tests.frontier.support import Drained, Opened
 from tests.support import A, B, fetch_all, fetch_rest, scripted_gate
 
 
@@ -34,7 +32,7 @@ class Wrong(schedulers.Fifo):
             raise self.error
         super().ready(origin)
 
-    def next(self) -> Any:
+    def next(self):
         self.calls += 1
         if self.calls < 3:
             self.chosen.append(super().next())
@@ -85,7 +83,7 @@ async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(opened, drained, 
             pass
 
 
-async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened: Opened, drained: Drained):
+async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened, drained):
     class Hasty(schedulers.Fifo):
         def next(self) -> Task:
             super().next()
@@ -109,8 +107,8 @@ def no_scope_of_a_page(target: polite.Target) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("pacing", [{"concurrency": 2}, {"scopes": no_scope_of_a_page}])
 async def test_a_scheduler_that_fails_when_a_delay_ends_or_an_origin_is_dropped_is_reported(
-    opened: Opened, drained: Drained, pacing: dict[str, Any]
-) -> None:
+    opened, drained, pacing
+):
     class Deaf(schedulers.Fifo):
         def ready(self, origin: polite.Origin) -> None:
             raise KeyError("broken")
@@ -126,13 +124,13 @@ async def test_a_scheduler_that_fails_when_a_delay_ends_or_an_origin_is_dropped_
         assert len(await drained(frontier)) == 1
 
 
-async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tries(opened: Opened) -> None:
+async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tries(opened):
     def scopes(target: polite.Target) -> tuple[object, ...]:
         if target.path == "/robots.txt":
             return (target.origin,)
         raise ZeroDivisionError("no scope")
 
-    options: dict[str, Any] = {"max_robots_tries": 4}
+    options = {"max_robots_tries": 4}
     async with opened(pacing=polite.PacingPolicy(scopes=scopes), **options) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         frontier.close()
@@ -149,8 +147,7 @@ async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_le
         if isinstance(event, OriginPostponed):
             frontiers[0].stop()
 
-    away = {f"{A}/robots.txt": Reply(503, retry_after="600")}
-    async with scripted_gate(away, listener=stop) as gate:
+    async with scripted_gate({f"{A}/robots.txt": Reply(503, retry_after="600")}, listener=stop) as gate:
         frontiers.append(polite.Frontier(gate))
         await frontiers[0].put(A)
         await asyncio.sleep(100)
@@ -161,16 +158,14 @@ async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_le
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(opened, drained, caplog):
     async with opened(pacing=polite.PacingPolicy(scopes=no_scope_of_a_page)) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
-
         with pytest.raises(polite.InvalidOption, match=f"no_scope_of_a_page.*{A}/1.*no scope"):
             await anext(frontier)
-
         assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_an_overloaded_gate_is_asked_again(opened: Opened, known: bool) -> None:
+async def test_an_overloaded_gate_is_asked_again(opened, known):
     """`known`: the rules are known, and only turns are requested."""
     events: list[Event] = []
     pacing = polite.PacingPolicy(max_waiting=1)

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,6 @@ from polite.events import Dropped, Event, Granted, Refused, Retried
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed
 from polite.task import Admission
-from tests.frontier.support import Opened
 from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, scripted_gate
 
 
@@ -33,7 +30,7 @@ def ends() -> Ends:
     return Ends()
 
 
-async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Opened, ends: Ends) -> None:
+async def test_a_task_that_is_done_is_told_once_before_join_returns(opened, ends):
     async with opened(on_end=ends) as (frontier, _):
         await frontier.put(f"{A}/1", payload=7)
         async with await anext(frontier):
@@ -45,7 +42,7 @@ async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Open
     assert outcome == polite.TaskOutcome(polite.End.DONE, None, "done")
 
 
-async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
+async def test_join_waits_for_what_on_end_puts(opened):
     def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
         if task.url == f"{A}/1":
             frontier.put_nowait(f"{A}/2")
@@ -61,7 +58,7 @@ async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
             await joined
 
 
-async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: Opened, ends: Ends) -> None:
+async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened, ends):
     async with opened({f"{A}/robots.txt": RULES}, on_end=ends) as (frontier, gate):
         await gate.check(A)
         assert await frontier.put(f"{A}/private/1") is Admission.REFUSED
@@ -74,7 +71,7 @@ async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: O
     assert outcome.because == "disallowed by Disallow: /private (line 2)"
 
 
-async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(opened: Opened, ends: Ends):
+async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(opened, ends):
     async with opened(on_end=ends, max_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
@@ -87,7 +84,7 @@ async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
     assert ends.told[0][1] == polite.TaskOutcome(polite.End.DROPPED, None, "max_tries=2")
 
 
-async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, ends: Ends) -> None:
+async def test_tasks_of_an_origin_without_rules_are_told_each(opened, ends):
     script = {f"{A}/robots.txt": Failed(polite.Reason.TIMEOUT)}
 
     async with opened(script, on_end=ends, max_robots_tries=2) as (frontier, _):
@@ -112,8 +109,8 @@ async def test_what_it_raises_is_logged_and_the_crawl_goes_on(opened, caplog):
     assert [r.getMessage() for r in failures] == [f"on_end failed for {A}/1", f"on_end failed for {A}/2"]
 
 
-async def test_it_may_put_more_and_close(opened: Opened) -> None:
-    links: Iterator[str] = iter([f"{A}/2", f"{A}/3"])
+async def test_it_may_put_more_and_close(opened):
+    links = iter([f"{A}/2", f"{A}/3"])
     frontier: Frontier
 
     def follow(task: polite.Task, outcome: polite.TaskOutcome) -> None:
@@ -131,7 +128,7 @@ async def test_it_may_put_more_and_close(opened: Opened) -> None:
     assert fetched == [f"{A}/1", f"{A}/2", f"{A}/3"]
 
 
-async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
+async def test_events_carry_the_task_and_do_not_show_it(opened):
     events: list[Event] = []
 
     async with opened({f"{A}/robots.txt": RULES}, listener=events.append, max_tries=2) as (frontier, _):
@@ -151,7 +148,7 @@ async def _later(task: polite.Task, outcome: polite.TaskOutcome) -> None: ...
 
 
 @pytest.mark.parametrize("value", [1, "print", _later])
-async def test_what_is_no_plain_function_is_refused(value: Any) -> None:
+async def test_what_is_no_plain_function_is_refused(value):
     async with scripted_gate() as gate:
         with pytest.raises(polite.InvalidOption, match="on_end=.*plain function"):
             Frontier(gate, on_end=value)

@@ -4,14 +4,11 @@ import asyncio
 import random
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
 from polite.events import Dropped, Event, Refused
-from polite.frontier.frontier import Frontier
 from polite.orders import Order
 from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import A, B, TimedTransport, fetch_all, now, scripted_gate
@@ -19,7 +16,7 @@ from tests.support import A, B, TimedTransport, fetch_all, now, scripted_gate
 WHY = {"because": "the owner called", "by": "ann@ops"}
 
 
-async def crawl(frontier: Frontier) -> list[str]:
+async def crawl(frontier):
     frontier.close()
     async with asyncio.timeout(1_000_000):
         return await fetch_all(frontier)
@@ -72,7 +69,7 @@ async def test_the_beginning_of_urls_is_held_while_the_rest_of_the_origin_goes_o
 async def test_forbidden_tasks_are_refused(opened: Opened, pattern: str) -> None:
     events: list[Event] = []
     ended: list[tuple[str, str]] = []
-    options: dict[str, Any] = {"on_end": lambda task, outcome: ended.append((task.url, outcome.because))}
+    options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.because))}
     async with opened(TimedTransport({}), listener=events.append, **options) as (frontier, gate):
         await frontier.put_many([f"{A}/{n}" for n in range(40)] + [f"{B}/1"])
         crawling = asyncio.create_task(crawl(frontier))
@@ -100,12 +97,10 @@ async def test_only_the_beginning_of_urls_is_forbidden(opened: Opened) -> None:
 
 @one_process
 @pytest.mark.parametrize("pattern", [A, "*.a.test", f"{A}/x"])
-async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(
-    opened: Opened, pattern: str
-) -> None:
+async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(opened, pattern):
     events: list[Event] = []
     ended: list[str] = []
-    options: dict[str, Any] = {"on_end": lambda task, outcome: ended.append(f"{task.url} {outcome.because}")}
+    options = {"on_end": lambda task, outcome: ended.append(f"{task.url} {outcome.because}")}
     async with opened(listener=events.append, **options) as (frontier, _):
         await frontier.put_many([f"{A}/x{n}" for n in range(100)] + [f"{B}/1"])
         await frontier.put(f"{A}/x-later", not_before=1_700_000_000.0 + 5_000)
@@ -146,9 +141,7 @@ async def test_a_shared_drop_ends_with_its_time(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends_once(
-    opened: Opened, seed: int
-) -> None:
+async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends_once(opened, seed):
     """Orders come and go at random; at the end all is released, and all that is left is fetched."""
     chance = random.Random(seed)
     hosts = [f"https://h{number}.{name}.test" for number in range(3) for name in "ab"]
@@ -156,7 +149,7 @@ async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends
     standing: dict[str, tuple[str, float]] = {}
     ends: Counter[str] = Counter()
     put: set[str] = set()
-    options: dict[str, Any] = {
+    options = {
         "pacing": polite.PacingPolicy(
             min_delay=chance.choice([0.1, 3.0]), concurrency=chance.choice([1, 1, 3])
         ),
@@ -170,7 +163,7 @@ async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends
         orders = [Order(kind="hold", pattern=each, because="x", by="y", at=0.0) for each in standing]
         return any(each.covers(origin, polite.Target.of(url).path) for each in orders)
 
-    async def work(frontier: Frontier) -> None:
+    async def work(frontier):
         async for permit in frontier:
             # It may be forbidden between its grant and here.
             with suppress(polite.Disallowed):
@@ -181,13 +174,11 @@ async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends
                     if chance.random() < 0.1:
                         permit.retry(after=chance.choice([0.0, 5.0]))
 
-    async def order(frontier: Frontier, gate: polite.Gate) -> None:
+    async def order(frontier, gate):
         pattern = chance.choice(patterns)
         match chance.choice(["hold", "hold", "forbid", "drop", "release", "release", "put"]):
             case "put":
-                urls = [
-                    f"{chance.choice(hosts)}/{chance.choice('xy')}{len(put) + number}" for number in range(20)
-                ]
+                urls = [f"{chance.choice(hosts)}/{chance.choice('xy')}{len(put) + n}" for n in range(20)]
                 await frontier.put_many(urls)
                 put.update(urls)
             case "drop" if chance.random() < 0.3:
@@ -223,12 +214,9 @@ async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends
         assert frontier.done + frontier.refused + frontier.dropped == len(put)
 
 
-async def test_what_waits_for_a_time_and_the_start_of_urls_are_dropped_for_good(tmp_path: Path) -> None:
+async def test_what_waits_for_a_time_and_the_start_of_urls_are_dropped_for_good(tmp_path):
     path, ends = str(tmp_path / "queue.sqlite"), dict[str, str]()
-    options: dict[str, Any] = {
-        "store": path,
-        "on_end": lambda task, how: ends.update({task.url: how.end.value}),
-    }
+    options = {"store": path, "on_end": lambda task, how: ends.update({task.url: how.end.value})}
     urls = {f"{A}/1", f"{B}/cal", f"{B}/later", *(f"{A}/cal/{number}" for number in range(9))}
     async with scripted_gate() as gate, polite.open_frontier(gate, **options) as frontier:
         await frontier.put_many(sorted(urls - {f"{B}/later"}))

@@ -1,8 +1,6 @@
 """`put` and its kin, each URL or key once, with checked options; and `next` and `until_waiting`, for a host with its own loop."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ from polite.frontier.frontier import FrontierClosed
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened, fetched_by_next, one_process
+from tests.frontier.support import Opened, fetched_by_next, one_process
 from tests.sitemaps.support import urlset
 from tests.support import RULES, A, B, end_next, fetch_all, now, scripted_gate
 
@@ -24,7 +22,6 @@ async def test_a_url_is_put_once_however_it_is_spelt(opened: Opened) -> None:
     async with opened() as (frontier, _):
         first = await frontier.put(f"{A}/a/../b?q#x")
         second = await frontier.put("HTTPS://user@A.test:443/b?q")
-
     assert (first, second) == (WAITING, DUPLICATE)
     assert (bool(first), bool(second)) == (True, False)
 
@@ -34,7 +31,6 @@ async def test_a_url_that_was_done_is_put_again_only_when_asked(opened: Opened) 
         await frontier.put(A)
         async with await anext(frontier):
             assert await frontier.put(A, again=True) is DUPLICATE
-
         assert await frontier.put(A) is DUPLICATE
         assert await frontier.put(A, again=True) is WAITING
 
@@ -45,16 +41,13 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
         for path in "123":
             await frontier.put(f"{A}/{path}")
             await end_next(frontier)
-
         assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 
 
 async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(opened: Opened):
     events: list[Event] = []
-
     async with opened(listener=events.append) as (frontier, _):
         admissions = await frontier.put_many([A, "http://u:secret@", f"{A}/"], depth=1)
-
     assert admissions == [WAITING, Admission.INVALID, DUPLICATE]
     (told,) = [event for event in events if isinstance(event, Dropped)]
     assert "secret" not in str(told)
@@ -64,7 +57,7 @@ async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_sto
 async def test_put_many_puts_what_an_async_iterator_gives_as_soon_as_it_comes(opened: Opened) -> None:
     given: list[int] = []
 
-    async def found() -> AsyncIterator[str]:
+    async def found():
         for number in range(6):
             given.append(number)
             yield f"{A}/{number % 5}"
@@ -112,12 +105,11 @@ async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     ],
 )
 async def test_an_option_that_orders_nothing_or_that_no_file_can_hold_is_refused_and_hinders_no_other(
-    opened: Opened, drained: Drained, option: str, value: Any
-) -> None:
+    opened, drained, option, value
+):
     async with opened() as (frontier, _):
         with pytest.raises(InvalidOption, match=f"{option}="):
             await frontier.put(A, **{option: value})
-
         await frontier.put(A, priority=2**63 - 1)
         assert len(await drained(frontier)) == 1
 
@@ -128,7 +120,6 @@ async def test_put_many_refuses_an_option_that_put_does_not_have_and_one_url(ope
             await frontier.put_many([f"{A}/1"], prioritiy=5)  # type: ignore[call-arg]
         with pytest.raises(InvalidOption, match="put takes one"):
             await frontier.put_many(A)
-
         assert frontier.waiting == 0
 
 
@@ -158,7 +149,6 @@ async def test_a_key_is_compared_with_the_keys_of_its_origin_alone(opened: Opene
     async with opened() as (frontier, _):
         keys = [(A, None), (A, f"{A}/"), (A, "/"), (B, "/"), (HTTP, "/"), (A, "/")]
         puts = [await frontier.put(f"{origin}/", key=key) for origin, key in keys]
-
         assert puts == [WAITING] * 5 + [DUPLICATE]
         assert sum(task.key == "/" for task in await fetched_by_next(frontier)) == 3
 
@@ -320,7 +310,6 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
         await gate.check(A)
         futures = [frontier.put_nowait(f"{A}/{path}", depth=3) for path in ("1", "1", "private")]
-
         assert await asyncio.gather(*futures) == [Admission.WAITING, Admission.DUPLICATE, Admission.REFUSED]
         permit = await frontier.next()
         assert permit.task.depth == 3

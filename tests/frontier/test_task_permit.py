@@ -69,11 +69,9 @@ async def test_a_permit_left_without_being_entered_is_misused_and_counts_nothing
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         permit = await anext(frontier)
-
         for _each in range(2):
             with pytest.raises(polite.PermitMisused, match="left without being entered"):
                 permit.leave()
-
         assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1, 0)
 
 
@@ -181,8 +179,7 @@ async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_l
                 permit.report(status=500)
                 answers.append(permit.retry(after=10))
 
-    assert tries == [(0, "mine"), (1, "mine"), (2, "mine")]
-    assert times == [1.0, 11.0, 21.0]
+    assert (tries, times) == ([(0, "mine"), (1, "mine"), (2, "mine")], [1.0, 11.0, 21.0])
     assert answers == [True, True, False]
     assert [each for each in events if isinstance(each, Retried)] == [Retried(f"{A}/", n, 10) for n in (1, 2)]
     assert events[-1] == Dropped(f"{A}/", "max_tries=3", 3)

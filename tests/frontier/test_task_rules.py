@@ -28,8 +28,7 @@ async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> 
         await asyncio.sleep(1_000)
         fetched = await fetch_rest(frontier)
 
-    assert fetched == [f"{A}/4"]
-    assert frontier.refused == 3
+    assert (fetched, frontier.refused) == ([f"{A}/4"], 3)
     assert sum(isinstance(event, Refused) for event in events) == 3
 
 
@@ -54,7 +53,6 @@ async def test_an_origin_that_refuses_all_takes_no_turn(opened: Opened) -> None:
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
         await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
         await frontier.join()
-
     assert (frontier.refused, now()) == (2, 0.0)
 
 
@@ -138,11 +136,9 @@ def urls(*origins: str, pages: int) -> list[str]:
 
 async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets_them() -> None:
     web = Web()
-
     async with large_files(web) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=20))
         await crawl(web, frontier)
-
     assert sorted(web.pages) == sorted(urls(SITE, OTHER, pages=20))
     assert web.asked == {SITE: 1, OTHER: 1}
 
@@ -183,8 +179,7 @@ async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(schedu
         refused = frontier.refused
 
     # Those rules are asked for within a lifetime of the change.
-    late = [url for url in web.pages[100 + 2 * 1_100 :] if "7" in url]
-    assert not late
+    assert not [url for url in web.pages[100 + 2 * 1_100 :] if "7" in url]
     assert len(web.pages) + refused == 4_000
     assert refused > 200
     # Once in a lifetime, and once more to decide about what waits.

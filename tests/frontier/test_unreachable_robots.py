@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,13 +9,11 @@ import pytest
 import polite
 from polite.events import Dropped, Event, OriginPostponed, RobotsFetched
 from polite.frontier import dispatcher
-from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.testing import LoopClock, ScriptedTransport
-from tests.frontier.support import Opened
 from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, now, scripted_gate
 
 
@@ -34,7 +31,7 @@ class FailingStore:
     async def close(self) -> None: ...
 
 
-async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) -> None:
+async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Failed(polite.Reason.TIMEOUT), RULES]}
 
@@ -61,12 +58,11 @@ async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_ma
 
     dropped = [event for event in events if isinstance(event, Dropped)]
     assert [(event.url, event.tries) for event in dropped] == [(f"{A}/1", 0), (f"{A}/2", 0)]
-    assert frontier.dropped == 2
-    assert permit.url == f"{A}/1"
+    assert (frontier.dropped, permit.url) == (2, f"{A}/1")
 
 
 @pytest.mark.parametrize("reason", [each for each in polite.Reason if not each.may_pass])
-async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, reason: polite.Reason) -> None:
+async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened, reason):
     events: list[Event] = []
     robots = f"{A}/robots.txt"
     transport = ScriptedTransport({robots: [Failed(reason)]})
@@ -93,11 +89,10 @@ async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_o
         await frontier.put(f"{A}/1")
         fetched = await fetch_rest(frontier)
 
-    assert fetched == [f"{A}/1"]
-    assert frontier.dropped == 0
+    assert (fetched, frontier.dropped) == ([f"{A}/1"], 0)
 
 
-async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened: Opened) -> None:
+async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500)]}
 
@@ -114,10 +109,9 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     assert (frontier.done, frontier.dropped) == (1, 2)
 
 
-async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened: Opened):
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
-    script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
-    frontiers: list[Frontier] = []
+    script, frontiers = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}, []
 
     def pause_when_out_of_reach(event: Event) -> None:
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
@@ -139,15 +133,13 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
         assert await worker == [f"{A}/1", f"{A}/2"]
 
 
-async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
+async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened):
     clock = LoopClock()
-
     opening = opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2)
     async with opening as (frontier, _):
         await frontier.put(A)
         await asyncio.sleep(4)
         clock.set_wall(clock.wall() - 3)
-
         assert (await anext(frontier)).url == f"{A}/"
 
 
@@ -164,7 +156,7 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(opened, capl
     assert "disk on fire" in caplog.text
 
 
-async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened: Opened) -> None:
+async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened):
     transport = ScriptedTransport()
     transport.hold()
 
@@ -175,12 +167,11 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
         transport.let_go()
         fetched = await fetch_rest(frontier)
 
-    assert asked == 3
-    assert len(fetched) == 10
+    assert (asked, len(fetched)) == (3, 10)
 
 
 @pytest.mark.parametrize("may_pass", [True, False])
-async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened, may_pass: bool) -> None:
+async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened, may_pass):
     class Away(FailingStore):
         async def load(self, origin: polite.Origin) -> None:
             if now() < 600.0:
@@ -203,22 +194,17 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
         (polite.Reason.DNS_NXDOMAIN, 600.0, 5, 10),
     ],
 )
-async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
-    opened: Opened, reason: polite.Reason, max_outage: float, shortest: float, longest: float
-) -> None:
+async def test_an_outage_is_waited_for_though_no_try_is_left(opened, reason, max_outage, shortest, longest):
     options = {"max_robots_tries": 2, "max_outage": max_outage}
     robots = polite.RobotsPolicy(nxdomain_retry=0)
-    script = {f"{A}/robots.txt": [Failed(reason)]}
-
-    async with opened(script, robots=robots, **options) as (frontier, _):
+    async with opened({f"{A}/robots.txt": [Failed(reason)]}, robots=robots, **options) as (frontier, _):
         await frontier.put(f"{A}/1")
         await frontier.join()
-
     assert frontier.dropped == 1
     assert shortest <= now() <= longest
 
 
-async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
+async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened):
     policy = polite.RobotsPolicy(default_ttl=300)
 
     async with opened(robots=policy, max_robots_fetches=1) as (frontier, gate):
@@ -247,7 +233,7 @@ class Steps:
         self.number = 0
         self.dropped: Counter[int] = Counter()
         self.urls: list[str] = []
-        self.then: Callable[[], None] | None = None
+        self.then = None
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Dropped):
@@ -290,8 +276,7 @@ async def test_no_step_drops_more_than_a_few_hundred() -> None:
 
 
 async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
+    steps, reached = Steps(), asyncio.Event()
     broken = Failed(Reason.BODY_CORRUPT)
     transport = ScriptedTransport({ROBOTS: [broken, broken, Reply(200, b"")]})
 
@@ -308,8 +293,7 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
 
 
 async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
+    steps, reached = Steps(), asyncio.Event()
 
     opening = given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)}))
     async with opening as (frontier, gate, _):

@@ -44,8 +44,7 @@ def _check(robots: Robots, body: bytes, dialect: Dialect, path: str) -> None:
     again = parse(robots.to_text(), dialect)
     _same("a file and its text", again.decide(AGENT, path).allowed, decision.allowed)
     _same("a text and its text", again.to_text(), robots.to_text())
-    packed = Robots.from_bytes(robots.to_bytes())
-    _same("a file and its compact form", packed.groups, robots.groups)
+    _same("a file and its compact form", Robots.from_bytes(robots.to_bytes()).groups, robots.groups)
     _same("signals", again.signals(AGENT, path), robots.signals(AGENT, path))
     lines = 1 + body.count(b"\n") + body.count(b"\r")
     for finding in lint(body, dialect):

@@ -1,12 +1,9 @@
 """What tests of the gate share: one site with rules, and a visit to one of its pages."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
-import polite
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.support import now, scripted_gate
@@ -18,9 +15,7 @@ RULES = b"User-agent: testbot\nDisallow: /private\nAllow: /private/open\n\nUser-
 
 
 @asynccontextmanager
-async def opened(
-    transport: ScriptedTransport | None = None, **options: Any
-) -> AsyncIterator[tuple[polite.Gate, ScriptedTransport]]:
+async def opened(transport=None, **options):
     """Open a gate, by default with a site that serves RULES; yield it with its transport."""
     transport = transport or ScriptedTransport({ROBOTS: Reply(200, RULES)})
     async with scripted_gate(transport, agent=AGENT, **options) as gate:
@@ -31,9 +26,7 @@ class Names:
     """A nameserver: by host the addresses, or for all hosts if they are a str. A look-up takes `took_s`."""
 
     def __init__(self, addresses: dict[str, str] | str = "192.0.2.1", *, took_s: float = 0.0) -> None:
-        self.addresses_of = addresses
-        self.took_s = took_s
-        self.closed = 0
+        self.addresses_of, self.took_s, self.closed = addresses, took_s, 0
 
     async def addresses(self, host: str) -> tuple[list[str], float]:
         await asyncio.sleep(self.took_s)
@@ -51,9 +44,7 @@ def serving(robots: bytes) -> ScriptedTransport:
     return ScriptedTransport({ROBOTS: Reply(200, robots)})
 
 
-async def visit(
-    gate: polite.Gate, url: str = PAGE, status: int | None = 200, *, took: float = 0.0, **headers: str
-) -> float:
+async def visit(gate, url=PAGE, status=200, *, took=0.0, **headers):
     """Fetch one page; return when its turn came. Without a status nothing is reported."""
     async with gate.permit(url) as permit:
         granted = now()

@@ -1,7 +1,6 @@
 """The addresses of hosts: asked for once, remembered for a while, refreshed, bounded."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
@@ -13,14 +12,12 @@ HOST = "site.test"
 
 class Source:
     def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
-        self.found: Sequence[str] | BaseException = found
-        self.ttl_s = ttl_s
+        self.found, self.ttl_s = found, ttl_s
         self.asked: list[str] = []
-        self.closed = 0
-        self.open = asyncio.Event()
+        self.closed, self.open = 0, asyncio.Event()
         self.open.set()
 
-    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+    async def addresses(self, host):
         self.asked.append(host)
         await self.open.wait()
         if isinstance(self.found, BaseException):
@@ -67,9 +64,7 @@ async def test_an_answer_is_good_for_as_long_as_it_says_within_limits(ttl_s: flo
 async def test_all_addresses_count_each_in_one_spelling_and_in_order() -> None:
     source = Source("2001:DB8:0::1", "192.0.2.10", "::ffff:192.0.2.10", "192.0.2.2", "fe80::1%eth0")
     book = AddressBook(source, ManualClock())
-
     await book.find(HOST)
-
     assert book.known(HOST) == ("192.0.2.10", "192.0.2.2", "2001:db8::1", "fe80::1")
 
 
@@ -80,7 +75,6 @@ async def test_all_addresses_count_each_in_one_spelling_and_in_order() -> None:
 async def test_a_host_that_is_an_address_is_not_asked_for(host: str, address: str) -> None:
     source = Source()
     book = AddressBook(source, ManualClock())
-
     assert not await book.find(host)
     assert book.known(host) == (address,)
     assert source.asked == []
@@ -113,10 +107,8 @@ async def test_a_host_that_fails_keeps_its_addresses_or_shares_one_scope_and_is_
 async def test_the_host_asked_for_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.gate.addresses._MOST_HOSTS", 2)
     book = AddressBook(Source("192.0.2.1"), ManualClock())
-
     for host in ("a.test", "b.test", "c.test"):
         await book.find(host)
-
     assert [bool(book.known(host)) for host in ("a.test", "b.test", "c.test")] == [False, True, True]
 
 

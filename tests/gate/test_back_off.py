@@ -95,15 +95,12 @@ async def test_statuses_that_only_an_own_throttle_refuses_are_waited_for_ever_lo
     async with opened(throttle=OF_403, listener=events.append) as (gate, _):
         assert gaps([await visit(gate, status=403) for _ in range(4)]) == [10, 20, 40]
         assert gate.counters.slowed == 4
-
     assert [each.status for each in events if isinstance(each, BackedOff)] == [403] * 4
 
 
 async def test_t4_the_statuses_of_one_origin_may_differ() -> None:
-    pacing = polite.PacingPolicy().override(SITE, backoff_statuses={403})
-    async with opened(pacing=pacing) as (gate, _):
+    async with opened(pacing=polite.PacingPolicy().override(SITE, backoff_statuses={403})) as (gate, _):
         times = [await visit(gate, status=status) for status in (403, 429, 200)]
-
     assert 10.0 <= gaps(times)[0] <= 12.5
     assert gaps(times)[1] == 1.0
 

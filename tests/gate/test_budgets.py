@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.support import now, scripted_gate
 
 
 async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -> None:
-    events: list[Any] = []
+    events = []
     async with opened(pacing=polite.PacingPolicy(max_pages=2), listener=events.append) as (gate, transport):
         await visit(gate)
         await visit(gate)
@@ -29,8 +28,7 @@ async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -
         assert str(caught.value) == (
             f"{PAGE}: no more requests to this origin. PacingPolicy.max_pages=2: so many pages were requested"
         )
-        assert gate.counters.declined == 1
-        assert transport.asked == [ROBOTS]
+        assert (gate.counters.declined, transport.asked) == (1, [ROBOTS])
         text = str(await gate.explain(PAGE))
         assert "turn: never. PacingPolicy.max_pages=2" in text
         assert "budget: 2 of 2 pages" in text
@@ -61,14 +59,12 @@ async def test_only_requests_that_were_perhaps_sent_count() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "told", "octets"),
     [
-        (200, {"Content-Length": "70"}, [], 70),
-        (200, {"Content-Length": "70"}, [5, 6], 11),
-        (200, {"Content-Length": "70"}, [0], 0),
-        (200, {}, [], 0),
-        (304, {"Content-Length": "70"}, [], 0),
-        (204, {"Content-Length": "70"}, [], 0),
-        (200, {"Content-Length": "-70"}, [], 0),
-        (200, {"Content-Length": "9" * 30}, [], 0),
+        *(
+            (200, {"Content-Length": "70"}, told, octets)
+            for told, octets in (([], 70), ([5, 6], 11), ([0], 0))
+        ),
+        *((status, {"Content-Length": "70"}, [], 0) for status in (304, 204)),
+        *((200, headers, [], 0) for headers in ({}, {"Content-Length": "-70"}, {"Content-Length": "9" * 30})),
         (404, [("content-length", "7"), ("Content-Length", b"70")], [], 70),
     ],
 )
@@ -78,7 +74,6 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(status, h
             permit.report(status=status, headers=headers)
             for each in told:
                 permit.received(each)
-
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
 
 
@@ -91,7 +86,7 @@ def of_customer(**budget: int) -> polite.PacingPolicy:
 
 @pytest.mark.parametrize(("budget", "limit"), [({"max_pages": 3}, 3), ({"max_bytes": 21}, 21)])
 async def test_the_origins_of_a_scope_have_one_budget(budget: dict[str, int], limit: int) -> None:
-    events: list[Any] = []
+    events = []
     async with opened(pacing=of_customer(**budget), listener=events.append) as (gate, _):
         (await gate.acquire("https://a.acme.test/")).unsent()
         for host in ("a", "b", "c"):

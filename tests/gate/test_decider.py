@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ from polite.robots.parse import parse
 from polite.robots.rule_index import RuleIndex
 from polite.testing import ScriptedTransport
 from tests.gate.support import SITE
-from tests.support import OpenedGate, scripted_gate
+from tests.support import scripted_gate
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Rules that nothing tells apart, and a path that holds what they look for, but for the last.
@@ -39,7 +37,7 @@ class Site(ScriptedTransport):
         return Reply(200, f"User-agent: *\n{self.rules}".encode(), cache_control=f"max-age={self.max_age}")
 
 
-def opened_on(site: Site, **robots: Any) -> OpenedGate:
+def opened_on(site, **robots):
     return scripted_gate(site, robots=polite.RobotsPolicy(**robots))
 
 
@@ -70,9 +68,7 @@ async def test_a_gate_decides_on_a_long_url_in_a_thread(path: str, monkeypatch: 
     def watched(self: RuleIndex, path: str, **options: bool) -> int:
         if threading.get_ident() == here:
             indexes = self._indexes.values()
-            walked = sum(
-                getattr(getattr(each, "_automaton", None), "_starts", 0).bit_length() for each in indexes
-            )
+            walked = sum(getattr(getattr(i, "_automaton", None), "_starts", 0).bit_length() for i in indexes)
             steps.append(len(path) * walked // 3)
         return strongest(self, path, **options)
 
@@ -94,10 +90,7 @@ async def test_a_gate_decides_on_a_long_url_in_a_thread(path: str, monkeypatch: 
 async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop() -> None:
     rules, decider = RULES.prepare(), Decider()
     path = "/" + "z" * (rules.quick_length - 1)
-
-    at_once = [decider.allows_now(rules, path) for _ in range(100)]
-
-    assert at_once == [True] * 48 + [None] * 52
+    assert [decider.allows_now(rules, path) for _ in range(100)] == [True] * 48 + [None] * 52
     assert decider.busy
     await asyncio.sleep(0)
     assert decider.allows_now(rules, path)
@@ -110,18 +103,16 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
     await asyncio.sleep(0)
     for each in asking[::2]:
         each.cancel()
-
     answers = await asyncio.gather(*asking, return_exceptions=True)
-
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+def slow(monkeypatch):
     """From now each job of a thread takes so many seconds."""
 
     def switch(seconds: float) -> None:
-        def run(_: object, job: Callable[[], object]) -> "Awaitable[object]":
+        def run(_, job):
             async def later() -> object:
                 await asyncio.sleep(seconds)
                 return job()
@@ -155,12 +146,9 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(question, e
 
 
 @QUESTIONS
-async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
-    question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
-) -> None:
+async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_few_times(question, slow):
     site = Site(HOSTILE, max_age=0)
     async with opened_on(site, min_ttl=0.0) as gate, asyncio.timeout(100_000):
         slow(600)
-
         assert await question(gate)
         assert site.count <= 3

@@ -3,8 +3,6 @@
 import asyncio
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,13 +13,13 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import now, scripted_gate
 
 
 class Own:
     """A throttle of the user's own that asks for `seconds`; it fails if these are None."""
 
-    def __init__(self, seconds: Any) -> None:
+    def __init__(self, seconds):
         self.seconds = seconds
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
@@ -50,7 +48,6 @@ async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(rule, pacin
     async with opening as (gate, _):
         times = sorted(await asyncio.gather(*(visit(gate) for _ in range(3))))
         explanation = await gate.explain(PAGE)
-
     assert times == pytest.approx([gap, 2 * gap, 3 * gap])
     assert because in explanation.pause.because
     assert f"delay: {gap:g} s between requests ({explanation.pause.because})" in str(explanation)
@@ -71,7 +68,6 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(min_delay, crawl_de
     pacing = polite.PacingPolicy(min_delay=min_delay, concurrency=3)
     async with opened(serving(b"User-agent: *\nCrawl-delay: " + crawl_delay), pacing=pacing) as (gate, _):
         times = await asyncio.gather(*(visit(gate, took=1.5 * gap) for _ in range(6)))
-
     assert min(gaps(times)) >= gap - 1e-6
     assert gaps(times)[0] == pytest.approx(gap)
 
@@ -81,7 +77,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
         await gate.check(PAGE)
         tasks = [asyncio.create_task(visit(gate)) for _ in range(3)]
         results = await asyncio.gather(*tasks, return_exceptions=True)
-
     assert [isinstance(result, polite.Overloaded) for result in results] == [False, False, True]
     assert "max_waiting" in str(results[2])
 
@@ -89,7 +84,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]
-
         assert gaps(times) == [10, 10]
         await asyncio.sleep(60)
         assert "delay: 6 s between requests (RateLimit-Policy: 10 in 60 s)" in str(await gate.explain(ROBOTS))
@@ -102,7 +96,7 @@ async def test_robots_txt_tells_a_quota_too() -> None:
         assert "6 s between requests" in str(await gate.explain(ROBOTS))
 
 
-async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> None:
+async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path):
     store = str(tmp_path / "robots.sqlite")
     async with opened(store=store) as (gate, _):
         await visit(gate, RateLimit='"d";r=0;t=3000')
@@ -114,7 +108,7 @@ MIDNIGHT, HOUR = 19_676 * 86_400.0, 3_600.0
 OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
 
 
-def opened_at(hour: float, robots: bytes = OFFICE, **options: Any) -> OpenedGate:
+def opened_at(hour, robots=OFFICE, **options):
     return scripted_gate(serving(robots), clock=LoopClock(epoch=MIDNIGHT + hour * HOUR), **options)
 
 
@@ -122,7 +116,6 @@ async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_ag
     events: list[Event] = []
     async with opened_at(8.74, OFFICE + b"Crawl-delay: 20\n", listener=events.append) as gate:
         visits = await asyncio.gather(*(visit(gate) for _ in range(4)))
-
     opening = (24 + 6 - 8.74) * HOUR
     assert visits == pytest.approx([20.0, opening, opening + 20.0, opening + 40.0], abs=0.01)
     assert Skipped(PAGE, "the site closed while it waited") in events
@@ -131,7 +124,6 @@ async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_ag
 async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_request_waits() -> None:
     async with opened_at(9.0) as gate:
         explanation = await gate.explain(PAGE)
-
     assert explanation.wait_s == pytest.approx(21 * HOUR)
     assert explanation.held_s == pytest.approx(0.25 * HOUR)
     assert str(explanation.outlook.scope) == f"the opening hours of {SITE}"
@@ -163,7 +155,6 @@ async def test_pages_wait_for_the_hours_of_the_policy_and_of_the_site_and_other_
         assert await visit(gate, "https://other.test/") == pytest.approx(1.0)
         waiting = str(await gate.explain(PAGE))
         assert [await visit(gate), await visit(gate)] == pytest.approx(visits, abs=1.1)
-
     assert ("PacingPolicy.hours 01:00-05:00 Europe/Berlin: the site is closed" in waiting) == (hour == 23.0)
 
 
@@ -220,7 +211,6 @@ async def test_hours_that_are_set_hold_for_what_waits_and_for_a_permit_that_asks
 )
 def test_hours_keep_summer_time(hours: str, now: str, opens: str) -> None:
     wall = datetime.fromisoformat(f"{now}Z").timestamp()
-
     opened = wall + Hours.of(hours).opens_in_s(wall)
     assert opened == datetime.fromisoformat(f"{opens}Z").timestamp()
     assert not Hours.of(hours).opens_in_s(opened)
@@ -230,7 +220,6 @@ async def test_t3_a_rate_counts_in_its_hours_only() -> None:
     rates = b"User-agent: *\nRequest-rate: 1/60 0000-0100\nRequest-rate: 1/5 0100-0000\n"
     async with opened_at(0.9, rates) as gate:
         visits = [await visit(gate) for _ in range(9)]
-
     assert gaps(visits) == pytest.approx([60] * 5 + [5] * 3, abs=0.1)
 
 
@@ -248,7 +237,6 @@ async def test_requests_that_waited_while_the_rules_were_renewed_obey_the_new_on
     async with opened(site) as (gate, _):
         await visit(gate, status=429, Retry_After="86400")
         results = await asyncio.gather(*(visit(gate) for _ in range(3)), return_exceptions=True)
-
     assert [isinstance(result, float) for result in results] == granted
     assert gate.counters.skipped == skipped
 
@@ -257,7 +245,6 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
     pacing = polite.PacingPolicy(latency_factor=5.0, max_latency_delay=12.0)
     async with opened(pacing=pacing) as (gate, _):
         visits = [await visit(gate, took=took) for took in (0.1, 2.0, 100.0, 0.0)]
-
     assert gaps(visits) == [0.1 + 1.0, 2.0 + 10.0, 100.0 + 12.0]
 
 
@@ -267,7 +254,6 @@ async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_runni
         visits = [await visit(gate), await visit(gate)]
         gate.pacing = gate.pacing.override(PAGE, min_delay=min_delay)
         visits += [await visit(gate), await visit(gate)]
-
     assert gaps(visits) == [4.0, 4.0, min_delay]
 
 
@@ -320,16 +306,14 @@ async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None
         for task in tasks[1:5]:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-
     assert [results[0], results[5]] == pytest.approx([1.0, 2.0])
 
 
 @pytest.mark.parametrize("seconds", [0.0, None, float("inf")])
-async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds: Any) -> None:
+async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds):
     throttle = Own(0.5)
     async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=throttle) as (gate, _):
         throttle.seconds = seconds
         visits = [await visit(gate), await visit(gate, status=429, Retry_After="3600"), await visit(gate)]
-
         assert gaps(visits) == [7.0, 3600.0]
         assert gate.counters.slowed == 1

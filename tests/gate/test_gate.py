@@ -29,7 +29,6 @@ from polite.events import (
 from polite.origin import Origin
 from polite.robots.exchange import Failed, Reply
 from polite.robots.rules import RuleSet
-from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, PRIVATE, ROBOTS, RULES, SITE, opened, visit
@@ -41,7 +40,6 @@ async def test_check_answers_by_the_rules_of_the_origin() -> None:
         allowed = await gate.check(PAGE)
         denied = await gate.check("https://SITE.test:443/private/x")
         reopened = await gate.check("https://site.test/private/open")
-
     assert (bool(allowed), bool(denied), bool(reopened)) == (True, False, True)
     assert denied.rule == polite.Rule(allows=False, pattern="/private", line=2)
     assert transport.asked == [ROBOTS]
@@ -104,24 +102,19 @@ async def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
         for question in (gate.check, gate.explain, gate.acquire):
             with pytest.raises(polite.InvalidURL):
                 await question(url)
-
     assert transport.asked == []
 
 
 async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
     gopher = ScriptedTransport({"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0")})
-
     async with polite.open_gate(AGENT, transports={"gopher": gopher}, clock=LoopClock()) as gate:
         answers = [bool(await gate.check(f"gopher://site.test/{kind}")) for kind in "01"]
-
-    assert answers == [False, True]
-    assert gopher.closed == 1
+    assert (answers, gopher.closed) == ([False, True], 1)
 
 
 async def test_a_closed_gate_raises_gate_closed() -> None:
     async with opened() as (gate, _):
         pass
-
     for question in (gate.check(PAGE), gate.explain(PAGE), visit(gate)):
         with pytest.raises(polite.GateClosed, match="site.test"):
             await question
@@ -152,8 +145,7 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
 
 class OwnTransport:
     def __init__(self, answer: Any) -> None:
-        self.get = AsyncMock(return_value=answer)
-        self.close = AsyncMock()
+        self.get, self.close = AsyncMock(return_value=answer), AsyncMock()
 
 
 @pytest.mark.parametrize(
@@ -169,14 +161,12 @@ async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_i
     async with opened(OwnTransport(answer)) as (gate, _):  # type: ignore[arg-type]
         with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
-
     assert message in str(refusal.value)
     assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
 
 
 def test_a_refusal_that_only_an_option_can_end_names_it() -> None:
     refused = RuleSet.deny_all(polite.Reason.UNREACHABLE, cause=polite.Reason.ADDRESS_REFUSED).decide("/")
-
     assert "until FetchPolicy.allow_private changes" in str(refused)
 
 
@@ -219,7 +209,6 @@ async def test_what_was_opened_opens_once() -> None:
     opening = polite.open_gate(AGENT)
     async with opening:
         pass
-
     with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once"):
         await opening.__aenter__()
 
@@ -229,7 +218,6 @@ async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() ->
     async with polite.open_gate(AGENT, transports={"https": site}) as gate:
         for _ in range(3):
             await visit(gate, PAGE)
-
     assert now() == 180.0
 
 
@@ -286,11 +274,10 @@ async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_h
 class SlowStore(MemoryStore):
     def __init__(self, takes_s: float) -> None:
         super().__init__()
-        self._takes_s = takes_s
-        self.saving = asyncio.Event()
+        self._takes_s, self.saving = takes_s, asyncio.Event()
         self.saved: list[Origin] = []
 
-    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+    async def save(self, origin, snapshot):
         self.saving.set()
         await asyncio.sleep(self._takes_s)
         self.saved.append(origin)
@@ -301,8 +288,7 @@ class SlowStore(MemoryStore):
 async def test_a_robots_txt_that_was_fetched_is_kept_though_the_gate_closes(
     is_waiter_cancelled: bool, takes_s: float, is_saved: bool, closed_s: float
 ) -> None:
-    store = SlowStore(takes_s)
-    origin = Origin.of("https://a.test")
+    store, origin = SlowStore(takes_s), Origin.of("https://a.test")
     async with scripted_gate(transports={"https": ScriptedTransport()}, store=store) as gate:
         waiter = asyncio.create_task(gate.check("https://a.test/"))
         await store.saving.wait()

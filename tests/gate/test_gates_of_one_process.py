@@ -6,10 +6,8 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -35,14 +33,14 @@ def clock() -> LoopClock:
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[list[warnings.WarningMessage]]:
+def told():
     """The warnings of the test. None is an error."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         yield told
 
 
-def opened(site: TimedTransport, clock: LoopClock, agent: str = AGENT, **options: Any) -> Any:
+def opened(site, clock, agent=AGENT, **options):
     return scripted_gate(site, agent=agent, clock=clock, **options)
 
 
@@ -89,7 +87,6 @@ async def test_the_longer_delay_of_two_gates_counts(clock: LoopClock, first: flo
     site = serving()
     async with opened(site, clock, pacing=polite.PacingPolicy(min_delay=second)) as gate:
         await visit(gate)
-
     assert site.times == [ended + max(first, second)]
 
 
@@ -103,8 +100,7 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
         assert not told
         await visit(gate)
 
-    assert site.times[1:] == [ended + 600]
-    assert len(told) == 1
+    assert (site.times[1:], len(told)) == ([ended + 600], 1)
 
 
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_at_its_end(clock: LoopClock) -> None:
@@ -165,8 +161,7 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
     async with opened(third, clock, pacing=pacing) as gate:
         await visit(gate, "https://third.test/")
 
-    assert other.times == [ended]
-    assert third.times == [ended + 7]
+    assert (other.times, third.times) == ([ended], [ended + 7])
 
 
 async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: list[warnings.WarningMessage]):
@@ -174,7 +169,6 @@ async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: l
     for _ in range(3):
         async with opened(site, LoopClock()) as gate:
             await gate.check(PAGE)
-
     assert site.times == [0.0] * 3
     assert not told
 
@@ -190,8 +184,7 @@ async def test_the_delays_of_closed_gates_are_forgotten(clock: LoopClock, monkey
         await asyncio.sleep(2_000)
         await visit(gate)
         await visit(gate)
-        member = gate.services.turns.pacer._turnstile.member
-        alone = not member.active
+        alone = not gate.services.turns.pacer._turnstile.member.active
 
     assert {str(each) for each in kept} == {f"https://host{host}.test" for host in range(210, 300)}
     assert alone
@@ -206,7 +199,6 @@ def test_a_fork_begins_without_delays() -> None:
         child = os.fork()
     if not child:
         os._exit(process_delays(SystemClock()) is before)
-
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -215,7 +207,7 @@ def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.Mo
     delays, ticks, seed = ProcessDelays(), count(), random.randrange(2**32)
     looked = module.Member.delay
 
-    def look_and_dawdle(member: Any, scope: Any, at: float) -> None:
+    def look_and_dawdle(member, scope, at):
         looked(member, scope, at)
         time.sleep(random.choice([0, 0, 0.0001]))
 

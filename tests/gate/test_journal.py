@@ -5,7 +5,6 @@ import errno
 import json
 import os
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,11 @@ DIGEST = sha256(RULES).hexdigest()
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return tmp_path / "journal"
 
 
-async def written(file: Path) -> None:
+async def written(file):
     async with opened(journal=file) as (gate, _):
         await visit(gate, PAGE.replace("://", "://user:secret@") + "?q=1")
         with pytest.raises(polite.Disallowed):
@@ -32,7 +31,7 @@ async def written(file: Path) -> None:
         gate.hold(f"{SITE}/b", by="ann@host", because="a complaint", until=1.9e9)
 
 
-async def notes(file: Path, count: int, largest: int) -> None:
+async def notes(file, count, largest):
     agent, dialect = polite.UserAgent("TestBot/1.0"), polite.RFC9309
     for number in range(count):
         journal = writing.Journal(file, ManualClock(), agent, dialect, largest=largest)
@@ -41,7 +40,7 @@ async def notes(file: Path, count: int, largest: int) -> None:
         await journal.close()
 
 
-async def test_each_decision_is_a_line_with_its_rule_its_file_and_its_pace(file: Path) -> None:
+async def test_each_decision_is_a_line_with_its_rule_its_file_and_its_pace(file):
     async with opened(journal=file, pacing=polite.PacingPolicy(max_pages=4)) as (gate, _):
         await visit(gate, f"{SITE}/private/open")
         async with polite.open_frontier(gate) as frontier:
@@ -64,7 +63,7 @@ async def test_each_decision_is_a_line_with_its_rule_its_file_and_its_pace(file:
     assert decided[f"{SITE}/b"][0] == "declined"
 
 
-async def test_what_was_known_and_decided_is_shown(file: Path, capsys) -> None:
+async def test_what_was_known_and_decided_is_shown(file, capsys):
     await written(file)
 
     assert main(["journal", "show", PRIVATE, str(file)]) == 0
@@ -97,7 +96,7 @@ async def test_a_line_that_was_changed_removed_inserted_or_cut_is_found(file, at
     assert main(["journal", "verify", str(file)]) == 1
 
 
-async def test_a_changed_copy_and_a_last_line_cut_by_a_kill_are_told_apart(file: Path) -> None:
+async def test_a_changed_copy_and_a_last_line_cut_by_a_kill_are_told_apart(file):
     await written(file)
     file.write_bytes(file.read_bytes()[:-20])
 
@@ -109,7 +108,7 @@ async def test_a_changed_copy_and_a_last_line_cut_by_a_kill_are_told_apart(file:
     assert main(["journal", "verify", str(file)]) == 1
 
 
-async def test_the_chain_goes_on_across_files(file: Path) -> None:
+async def test_the_chain_goes_on_across_files(file):
     await notes(file, 10, largest=1_200)
     rotated = sorted(file.parent.glob("journal.0*"))
 
@@ -125,7 +124,7 @@ async def test_the_chain_goes_on_across_files(file: Path) -> None:
     assert main(["journal", "verify", str(file)]) == 1
 
 
-async def test_no_permit_is_given_that_cannot_be_recorded(file: Path, monkeypatch) -> None:
+async def test_no_permit_is_given_that_cannot_be_recorded(file, monkeypatch):
     monkeypatch.setattr(writing, "_RETRY_S", 0.001)
     write, full = os.write, True
 
@@ -154,7 +153,7 @@ async def test_no_permit_is_given_that_cannot_be_recorded(file: Path, monkeypatc
     assert PAGE in file.read_text()
 
 
-async def test_one_gate_writes_to_a_file_and_to_no_other_file_than_a_journal(file: Path) -> None:
+async def test_one_gate_writes_to_a_file_and_to_no_other_file_than_a_journal(file):
     async with opened(journal=file):
         with pytest.raises(polite.StoreFailed, match="another gate"):
             async with opened(journal=file):

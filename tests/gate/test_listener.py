@@ -29,9 +29,7 @@ async def one_of_each(gate: polite.Gate) -> None:
 
 
 async def test_a_listener_that_names_an_event_receives_no_other() -> None:
-    listeners = {
-        kind: Choosy(kind) for kind in (Granted, PermitDelayed, Left, BackedOff, Refused, RobotsFetched)
-    }
+    listeners = {k: Choosy(k) for k in (Granted, PermitDelayed, Left, BackedOff, Refused, RobotsFetched)}
     async with opened() as (gate, _):
         for listener in listeners.values():
             gate.listen(listener)
@@ -53,7 +51,6 @@ async def test_the_end_of_a_permit_tells_its_status_and_times(reported, status, 
         if reported is not None:
             permit.report(status=reported)
         await asyncio.sleep(5)
-
     assert listener.seen == [Left(PAGE, status, elapsed_s, 7.0)]
 
 

@@ -1,7 +1,6 @@
 """`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from polite.robots.rules import RuleSet
 from polite.robots.snapshot import renewed
 from polite.stores.memory import MemoryStore
 from polite.testing import ManualClock, ScriptedTransport
-from tests.support import OpenedGate, scripted_gate
+from tests.support import scripted_gate
 
 MIB = 1 << 20
 # About 2 MB once it has been asked.
@@ -31,7 +30,7 @@ def serving(*numbers: int, answer: Reply = HOSTILE) -> ScriptedTransport:
     return ScriptedTransport({f"https://host{number}.test/robots.txt": answer for number in numbers})
 
 
-def opened(transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any) -> OpenedGate:
+def opened(transport, store=None, **robots):
     return scripted_gate(
         transport, store=store, robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots})
     )
@@ -118,8 +117,7 @@ async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
         await gate.check(page(0))
         one = gate.memory_used
         kept = [await gate.check(page(number)) for number in range(10)]
-        with_kept = gate.memory_used
-        known = gate.known_origins
+        with_kept, known = gate.memory_used, gate.known_origins
         kept.clear()
         await gate.check("https://other.test/")
 
@@ -139,9 +137,7 @@ def test_rules_that_are_gone_leave_nothing_however_seldom_their_memory_is_asked_
 def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(monkeypatch):
     looked: list[object] = []
     real = OriginRules.back_off_left_s
-    monkeypatch.setattr(
-        OriginRules, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now)
-    )
+    monkeypatch.setattr(OriginRules, "back_off_left_s", lambda *of: looked.append(of) or real(*of))
     cache = RulesCache(2_500)
     for number in range(5_000):
         cache.put(*failing(number), now=0.0)

@@ -6,7 +6,6 @@ import gc
 import pytest
 
 import polite
-from polite.gate.permit import Permit
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import Names
@@ -23,11 +22,11 @@ def host(number: int) -> str:
     return f"https://h{number}.test/page"
 
 
-async def entered(gate: polite.Gate, number: int) -> Permit:
+async def entered(gate, number):
     return await gate.permit(host(number)).__aenter__()
 
 
-async def leave(permit: Permit) -> None:
+async def leave(permit):
     await permit.__aexit__(None, None, None)
 
 

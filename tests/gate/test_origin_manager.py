@@ -2,13 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from polite.errors import Overloaded
-from polite.events import Event
 from polite.gate.fetcher import Downloads, RobotsFetcher
 from polite.gate.rules import OriginManager
 from polite.gate.single_flight import FlightLost, SingleFlight
@@ -34,8 +32,7 @@ STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 @asynccontextmanager
 async def managing(*answers, clock=None, store=None, **policy):
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
-    clock = clock or LoopClock()
-    events: list[Event] = []
+    clock, events = clock or LoopClock(), []
     turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher(Downloads({"https": transport}, FetchPolicy()), turns, clock, robots)
@@ -69,7 +66,6 @@ async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed 
         await manager.learn(SITE)
         await asyncio.sleep(DAY)
         stale = await manager.learn(SITE)
-
     assert stale.rules.allows("/page")
     assert not stale.rules.allows("/private")
     assert stale.snapshot.failures == 1
@@ -144,7 +140,7 @@ class Hangar:
         self.flights: dict[str, SingleFlight[str]] = {}
         self.landed = 0
 
-    def start(self, work: Callable[[], Awaitable[str]]) -> SingleFlight[str]:
+    def start(self, work):
         flight = self.flights["one"] = SingleFlight(work, name="one", on_end=self.land)
         return flight
 

@@ -1,7 +1,5 @@
 """A gate remembers what a page was reported with, and when it is due again."""
 
-from typing import Any
-
 import pytest
 
 import polite
@@ -13,7 +11,7 @@ RECRAWL = polite.RecrawlPolicy()
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
-async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
+async def conditional_after(*reports, url=PAGE):
     async with opened(recrawl=RECRAWL) as (gate, _):
         for status, headers in reports:
             await gate.conditional(url)
@@ -85,7 +83,7 @@ async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> No
 
 async def test_a_store_that_fails_to_remember_ends_no_request(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryValidators):
-        def remember(self, target: Any, validators: Any) -> None:
+        def remember(self, target, validators):
             raise ZeroDivisionError
 
     async with opened(recrawl=RECRAWL, validators=Broken()) as (gate, _):
@@ -99,8 +97,7 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
         frontier = polite.Frontier(gate)
         async with gate.permit(PAGE) as permit:
             permit.report(status=200, headers={"Cache-Control": "max-age=7200"})
-        began = gate.services.clock.wall()
-        assert permit.due == pytest.approx(began + 7_200.0)
+        assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
         await frontier.put(PAGE, again=True, not_before=permit.due)
         frontier.close()
         fetched: list[tuple[float, str]] = []
@@ -113,7 +110,6 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
 
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
-
     assert await conditional_after((200, ONE), url=longest)
     assert not await conditional_after((200, ONE), url=longest + "x")
 

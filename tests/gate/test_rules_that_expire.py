@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -25,7 +23,7 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 class Server(ScriptedTransport):
-    def __init__(self, robots: Reply | list[Reply] | None = None, script: Mapping[str, Any] | None = None):
+    def __init__(self, robots=None, script=None):
         super().__init__({ROBOTS: robots or Reply(404), **(script or {})})
         self.robots: list[float] = []
         self.pages: list[float] = []
@@ -41,7 +39,7 @@ class Server(ScriptedTransport):
         self.at[polite.Origin.of(url).text].append(self.pages[-1])
 
 
-CASES: dict[str, tuple[Reply, Any, float]] = {
+CASES = {
     "a Crawl-delay as long as the lifetime": (Reply(200, SLOW, cache_control="no-cache"), {}, 300.0),
     "min_delay": (
         Reply(200, RULES, cache_control="max-age=0"),
@@ -104,8 +102,7 @@ def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None
 
     async def crawl() -> Server:
         server = Server([Reply(200, b"Disallow:", cache_control="max-age=1000"), Reply(200, large)])
-        pacing = polite.PacingPolicy(concurrency=concurrency)
-        async with scripted_gate(server, pacing=pacing) as gate:
+        async with scripted_gate(server, pacing=polite.PacingPolicy(concurrency=concurrency)) as gate:
             await gate.check(PAGE)
             await asyncio.sleep(890)
             while len(server.pages) < 2 or gaps(server.pages)[-1] <= 5.0:
@@ -162,9 +159,7 @@ async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_fai
 
 async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs() -> None:
     transport = ScriptedTransport({ROBOTS: [PARTLY, Reply(503, retry_after=str(8 * 3_600)), CLOSED]})
-    store = MemoryStore()
-
-    async with opened_ahead(transport, store) as gate:
+    async with opened_ahead(transport, MemoryStore()) as gate:
         await gate.check(PAGE)
         await sleep_until(22 * HOUR)
         await gate.check(PAGE)
@@ -201,14 +196,13 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
             await asyncio.sleep(1)
             await asyncio.gather(*map(gate.check, pages))
 
-    assert first == 50
-    assert len(transport.asked) == 240
+    assert (first, len(transport.asked)) == (50, 240)
 
 
 class FailingStore(MemoryStore):
     saved = 0
 
-    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
+    async def save(self, origin, snapshot):
         self.saved += 1
         if self.saved > 1:
             raise StoreFailed("the disk is full")

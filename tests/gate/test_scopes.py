@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -61,7 +59,6 @@ async def test_hosts_at_one_address_take_turns() -> None:
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
         assert await visits(gate, "a.test", "b.test", "192.0.2.1") == [2.0, 2.0]
         assert await visits(gate, "a.test", "c.test") == [0.0]
-
     assert names.closed == 1
 
 
@@ -86,7 +83,6 @@ async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_n
 async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit()))
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:3128")
-
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing, fetching=fetching):
             pass
@@ -96,8 +92,7 @@ class SlowServers:
     """Servers that note when a request arrives. Some let a client wait for its connection, or for the response."""
 
     def __init__(self, chance: Random, *, asks: bool = True) -> None:
-        self._chance = chance
-        self._asks = asks
+        self._chance, self._asks = chance, asks
         self.arrived: list[tuple[float, str]] = []
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -154,7 +149,7 @@ async def test_two_requests_of_a_scope_are_never_closer_than_its_delay_at_the_se
     _require_gaps(servers, lambda target: target.origin.host, pacing.min_delay)
 
 
-def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str], delay: float) -> None:
+def _require_gaps(servers, scope_of, delay):
     times: dict[str, list[float]] = defaultdict(list)
     for at, url in servers.arrived:
         times[scope_of(polite.Target.of(url))].append(at)
@@ -163,8 +158,8 @@ def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str]
 
 
 @pytest.mark.parametrize("returned", ["site", None, (), ([],), ["site"], ("site", ([],))])
-async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned: Any) -> None:
-    def groups(target: polite.Target) -> Any:
+async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned):
+    def groups(target):
         return returned
 
     custom = Scopes(custom=[polite.CustomScope("customer", lambda target: 5)])  # type: ignore[arg-type,return-value]

@@ -9,8 +9,6 @@ import polite
 from polite.compose.shared import share_turns
 from polite.events import Event, Skipped
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import Turn
-from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock
@@ -29,7 +27,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
         await gate.check("https://a.test/")
-
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
             share_turns(gate, store.process(), lease_s=15.0)
 
@@ -41,7 +38,7 @@ class LosingPacer(LocalPacer):
         super().__init__(LoopClock())
         self.lost_at = -1.0
 
-    def holds(self, turn: Turn) -> bool:
+    def holds(self, turn):
         return turn.granted_at is None or turn.granted_at > self.lost_at
 
     def lose_all(self) -> None:
@@ -87,8 +84,7 @@ async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
         async with again:
             again.report(status=200)
 
-    assert again.task.url == PAGE
-    assert again.task.tries == 0
+    assert (again.task.url, again.task.tries) == (PAGE, 0)
     assert [event.because for event in events if isinstance(event, Skipped)] == ["its permit was not entered"]
 
 
@@ -103,10 +99,8 @@ class SlowTransport(TimedTransport):
 
 
 async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_not_sent() -> None:
-    pacer = LosingPacer()
-    transport = SlowTransport({})
-    fetching = polite.FetchPolicy(connections=1)
-    async with opened_losing(pacer, transport, fetching=fetching) as (gate, _):
+    pacer, transport = LosingPacer(), SlowTransport({})
+    async with opened_losing(pacer, transport, fetching=polite.FetchPolicy(connections=1)) as (gate, _):
         first = asyncio.create_task(gate.check("https://slow.test/"))
         await asyncio.sleep(1.0)
         second = asyncio.create_task(gate.check(PAGE))
@@ -118,7 +112,7 @@ async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_
     assert transport.times == [pytest.approx(0.0), pytest.approx(22.0)]
 
 
-async def saved_by_another(store: RobotsStore) -> None:
+async def saved_by_another(store):
     async with scripted_gate({ROBOTS: Reply(200, RULES)}, store=store) as other:
         await other.check(PAGE)
 
@@ -136,6 +130,5 @@ async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_
         free_at = gate.services.turns.outlook(polite.Target.of(PAGE)).ready_at
 
     assert not decision.allowed
-    assert transport.times == []
-    assert counted == 0
+    assert (transport.times, counted) == ([], 0)
     assert free_at == pytest.approx(5.0)

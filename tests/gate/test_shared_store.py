@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,7 @@ from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, visit
-from tests.support import RULES, OpenedGate, scripted_gate
+from tests.support import RULES, scripted_gate
 
 HOUR, DAY = 3_600.0, 86_400.0
 CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
@@ -27,7 +25,7 @@ Opening = Callable[[], RobotsStore]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
+def shared(request, tmp_path):
     """Gives each gate its way to one store: an object for both, or a file that each opens for itself."""
     if request.param == "memory":
         store = MemoryStore()
@@ -35,7 +33,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
     return lambda: SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: LoopClock().wall())
 
 
-def gate(transport: ScriptedTransport, store: RobotsStore, **robots: Any) -> OpenedGate:
+def gate(transport, store, **robots):
     return scripted_gate(transport, robots=polite.RobotsPolicy(**robots), store=store)
 
 
@@ -81,8 +79,7 @@ async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin
         await asyncio.sleep(10 * HOUR)
         await other.check(PAGE)
 
-    assert len(met.asked) == 2
-    assert asked == 0
+    assert (len(met.asked), asked) == (2, 0)
     assert all(page.allowed and not private.allowed for page, private in decisions)
     assert len(knew.asked) == 1
 
@@ -94,13 +91,13 @@ class Own(MemoryStore):
         super().__init__()
         self._answers = answers
 
-    def _answer(self, method: str, otherwise: object = None) -> Any:
+    def _answer(self, method, otherwise=None):
         answer = self._answers.get(method, otherwise)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    async def load(self, origin: polite.Origin) -> Any:
+    async def load(self, origin):
         return self._answer("load")
 
     async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None:
@@ -109,7 +106,7 @@ class Own(MemoryStore):
     def hold(self, origin: polite.Origin, back_off: SavedBackOff) -> None:
         self._answer("hold")
 
-    async def held(self, origin: polite.Origin) -> Any:
+    async def held(self, origin):
         return self._answer("held")
 
     async def close(self) -> None:
@@ -156,6 +153,5 @@ async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_perm
 async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(caplog):
     async with scripted_gate({ROBOTS: RULES}, store=Own(hold=OSError("disk"))) as gate:
         await visit(gate, status=429, Retry_After="600")
-
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(600, abs=2)
     assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text

@@ -2,14 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 import polite
 from polite.events import RobotsFetched
-from polite.ports import Ask, Failed
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
@@ -19,7 +16,7 @@ class Noting:
     def __init__(self) -> None:
         self.signed: list[tuple[str, str, float]] = []
 
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+    def sign(self, method, target, now):
         self.signed.append((method, target.url, now))
         return {"Signature": f"{method} {target.origin.text}"}
 
@@ -27,12 +24,12 @@ class Noting:
 class Sending(ScriptedTransport):
     """Connects for a while, and notes the fields of each request, and when it is sent."""
 
-    def __init__(self, script: Any, connecting_s: float = 0.0) -> None:
+    def __init__(self, script, connecting_s=0.0):
         super().__init__(script)
         self.connecting_s = connecting_s
         self.sent: list[tuple[str, dict[str, str]]] = []
 
-    async def get(self, ask: Ask) -> Reply | Failed:
+    async def get(self, ask):
         await asyncio.sleep(self.connecting_s)
         self.sent.append((ask.target.url, dict(ask.signed())))
         return await super().get(ask)
@@ -89,7 +86,7 @@ async def test_without_a_signer_or_a_method_nothing_is_signed() -> None:
 class Away:
     """A signer whose vault is out of reach: what it raises looks like an error of the server."""
 
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+    def sign(self, method, target, now):
         raise ConnectionResetError("the vault")
 
 
@@ -97,8 +94,7 @@ STRICT = polite.PacingPolicy(min_delay=3.0, circuit_failures=1, max_failures=1)
 
 
 async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(caplog: pytest.LogCaptureFixture):
-    events: list[Any] = []
-    transport = Sending({ROBOTS: Reply(200, RULES)})
+    events, transport = [], Sending({ROBOTS: Reply(200, RULES)})
     async with opened(transport, signer=Away(), pacing=STRICT, listener=events.append) as (gate, _):
         with pytest.raises(polite.RobotsUnreachable):
             await visit(gate)
@@ -118,7 +114,7 @@ async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(capl
 
 
 class AwayForPages(Away):
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+    def sign(self, method, target, now):
         return {} if target.path == "/robots.txt" else super().sign(method, target, now)
 
 
@@ -127,7 +123,6 @@ async def test_a_permit_that_ends_by_its_failed_signer_is_no_failure_of_the_site
         with pytest.raises(RuntimeError, match="the signer failed"):
             async with gate.permit(PAGE) as permit:
                 permit.sign("GET")
-
         assert gate.counters.opened == 0
 
 
@@ -135,6 +130,5 @@ async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> No
     transport = Sending({ROBOTS: Reply(200, b"Sitemap: https://site.test/map.xml")})
     async with opened(transport, signer=AwayForPages(), pacing=STRICT) as (gate, _):
         assert [entry async for entry in gate.sitemaps(PAGE)] == []
-
         assert gate.counters.opened == 0
         await visit(gate)

@@ -4,12 +4,10 @@ import asyncio
 import gzip
 import tracemalloc
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 import polite
-from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
@@ -23,7 +21,7 @@ SITE = "https://example.com"
 ROBOTS, USUAL = f"{SITE}/robots.txt", f"{SITE}/sitemap.xml"
 
 
-def xml(text: str, **fields: Any) -> Reply:
+def xml(text, **fields):
     return Reply(200, text.encode(), **fields)
 
 
@@ -33,14 +31,13 @@ def named(*urls: str, rules: str = "") -> Reply:
     )
 
 
-async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[list[str], list[SitemapFile]]:
+async def listed(gate, site=SITE, **options):
     sitemaps = gate.sitemaps(site, **options)
     return [entry.url async for entry in sitemaps], sitemaps.files
 
 
-async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
-    pacing = polite.PacingPolicy(min_delay=0)
-    async with scripted_gate(script, pacing=pacing) as gate:
+async def of(script, **options):
+    async with scripted_gate(script, pacing=polite.PacingPolicy(min_delay=0)) as gate:
         return await listed(gate, **options)
 
 
@@ -79,7 +76,7 @@ async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
 
 
 class Endless(ScriptedTransport):
-    async def get(self, ask: Ask) -> Reply | Failed:
+    async def get(self, ask):
         self.asked.append(ask.target.url)
         return xml(index(*(f"{SITE}/{len(self.asked)}-{each}.xml" for each in range(3))))
 
@@ -92,12 +89,10 @@ class Endless(ScriptedTransport):
         ({"max_files": 2}, 2, "more than SitemapPolicy.max_files=2 files"),
     ],
 )
-async def test_indexes_that_lead_to_ever_more_indexes_end(limit: Any, fetched: int, problem: str):
+async def test_indexes_that_lead_to_ever_more_indexes_end(limit, fetched, problem):
     async with scripted_gate(Endless(), pacing=polite.PacingPolicy(min_delay=0)) as gate:
         _, files = await listed(gate, policy=SitemapPolicy(**limit))
-
-    assert len(files) == fetched
-    assert files[-1].problem == problem
+    assert (len(files), files[-1].problem) == (fetched, problem)
 
 
 async def test_a_file_on_another_host_counts_only_if_robots_txt_names_it():
@@ -162,7 +157,6 @@ async def test_a_file_that_is_disallowed_is_not_fetched():
     transport = ScriptedTransport({ROBOTS: named(USUAL, rules="Disallow: /sitemap"), USUAL: xml(pages(1))})
     async with scripted_gate(transport) as gate:
         found, (file,) = await listed(gate)
-
     assert not found
     assert transport.asked == [ROBOTS]
     assert (file.disallowed, file.problem) == (True, "disallowed by Disallow: /sitemap (line 2)")
@@ -181,8 +175,7 @@ async def test_each_file_and_each_redirect_takes_a_turn():
     async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5.0)) as gate:
         found, files = await listed(gate)
 
-    assert found == [f"{SITE}/0"]
-    assert transport.times == [0.0, 5.0, 10.0, 15.0, 15.0, 20.0]
+    assert (found, transport.times) == ([f"{SITE}/0"], [0.0, 5.0, 10.0, 15.0, 15.0, 20.0])
     assert transport.asked[4] == "https://cdn.test/robots.txt"
     assert [file.problem for file in files] == [None, None]
 
@@ -286,10 +279,9 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
         (Reply(200, gzip.compress(b"[" + b" " * 50_000_000)), f"more than {TDM_LIMIT} octets", True),
     ],
 )
-async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, problem: str, reserved: bool):
+async def test_what_is_no_file_reserves_nothing_or_everything(reply, problem, reserved):
     async with scripted_gate({FILE: reply}) as gate:
         file = await gate.tdm_file(f"{SITE}/any/page?x")
-
     assert file.problem == problem
     assert [(r.location, r.reserved, r.careful) for r in file.rules] == [("/", True, True)] * reserved
 
@@ -298,7 +290,6 @@ async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_noth
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /.well-known/\n")})
     async with scripted_gate(transport) as gate:
         file = await gate.tdm_file(SITE)
-
     assert (file.rules, file.problem) == ((), "disallowed by Disallow: /.well-known/ (line 2)")
     assert transport.asked == [ROBOTS]
 
@@ -306,16 +297,14 @@ async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_noth
 async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_is_reserved():
     transport = ScriptedTransport({ROBOTS: Reply(503), FILE: Reply(200, b"[]")})
     async with scripted_gate(transport) as gate:
-        file = await gate.tdm_file(SITE)
-
-        assert file.at("/any") is not None
+        assert (await gate.tdm_file(SITE)).at("/any") is not None
         assert transport.asked == [ROBOTS]
         assert await gate.robots(SITE) is None
 
 
 async def test_a_transport_that_ignores_the_limit_fills_no_memory():
     class Unlimited(ScriptedTransport):
-        async def stream(self, ask: Ask, begun: Any, take: Any) -> Any:
+        async def stream(self, ask, begun, take):
             begun(Reply(200))
             for _ in range(200):
                 await take(b"[" + b" " * 100_000)
@@ -335,11 +324,9 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
 async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n")})
     async with scripted_gate(transport) as gate:
-        robots = await gate.robots(f"{SITE}/a")
-        assert robots.signals("x", "/").ai_train is False
+        assert (await gate.robots(f"{SITE}/a")).signals("x", "/").ai_train is False
         assert await gate.robots(f"{SITE}/b") is not None
         assert await gate.robots("https://none.example") is None
-
     assert transport.asked.count(ROBOTS) == 1
 
 

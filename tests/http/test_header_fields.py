@@ -1,8 +1,5 @@
 """Header fields, in whatever form an HTTP client has them; links and challenges; and what a hostile field costs."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +13,7 @@ from tests.support import calls_of, examples
 WANTED = frozenset(("etag", "expires"))
 
 
-def once(*pairs: Any) -> Iterator[Any]:
+def once(*pairs):
     yield from pairs
 
 
@@ -30,7 +27,7 @@ def once(*pairs: Any) -> Iterator[Any]:
         CIMultiDict({"eTag": '"a"'}),
     ],
 )
-def test_a_field_is_found_in_each_form_and_case(headers: Any) -> None:
+def test_a_field_is_found_in_each_form_and_case(headers):
     assert [
         (name, value if isinstance(value, str) else value.decode())
         for name, value in selected(headers, WANTED)
@@ -39,13 +36,12 @@ def test_a_field_is_found_in_each_form_and_case(headers: Any) -> None:
 
 def test_each_of_several_fields_is_returned() -> None:
     several = CIMultiDict([("ETag", '"a"'), ("Expires", "0"), ("etag", '"b"')])
-
     assert selected(several, WANTED) == [("etag", '"a"'), ("expires", "0"), ("etag", '"b"')]
     assert selected({"ETag": ['"a"', '"b"']}, WANTED) == [("etag", '"a"'), ("etag", '"b"')]
 
 
 @pytest.mark.parametrize("headers", [5, [1, 2], ["etag"], [("etag",)]])
-def test_what_is_no_header_is_refused(headers: Any) -> None:
+def test_what_is_no_header_is_refused(headers):
     with pytest.raises(InvalidOption, match="mapping or pairs"):
         selected(headers, WANTED)
 
@@ -134,7 +130,7 @@ LICENSED = {
         ("\\", []),
     ],
 )  # fmt: skip
-def test_a_challenge_has_a_scheme_and_parameters_or_a_token(text: str, found: list[tuple[str, Any, Any]]):
+def test_a_challenge_has_a_scheme_and_parameters_or_a_token(text, found):
     assert [(each.scheme, dict(each.parameters), each.token) for each in challenges(text)] == found
 
 
@@ -145,7 +141,7 @@ def test_a_challenge_has_a_scheme_and_parameters_or_a_token(text: str, found: li
         (challenges, 50, ["a=b,", "a ", 'a="', "a b=c,", '\\"', ",", " ", 'a b="\\', "=", 'a="\\"', '"', "\\", "a b c,"]),
     ],
 )  # fmt: skip
-def test_a_long_field_is_read_in_part_and_in_linear_time(read: Any, most: int, pieces: list[str]):
+def test_a_long_field_is_read_in_part_and_in_linear_time(read, most, pieces):
     for piece in pieces:
         field = piece * (1_000_000 // len(piece))
         assert calls_of(lambda field=field: list(read(field))) <= 50_000, piece
@@ -167,7 +163,6 @@ def test_a_licence_challenge_is_found_among_others(status: int, challenge: str) 
 
 def test_what_is_told_is_short_and_printable() -> None:
     found = demand(402, [("crawler-price", "USD\x1b[31m 1" + "0" * 10_000)])
-
     assert found.price is not None
     assert len(found.price) < 501
     assert found.price.isprintable()

@@ -1,12 +1,10 @@
 """A clock whose waits take no time, a site in a thread, and a gate for threads."""
 
-from collections.abc import Iterator
-
 import pytest
 
 import polite
 from tests.hasty_clock import HastyClock
-from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served_in_a_thread
+from tests.integrations.site import AGENT, LOOPBACK, PACING, served_in_a_thread
 
 
 @pytest.fixture
@@ -15,13 +13,13 @@ def clock() -> HastyClock:
 
 
 @pytest.fixture
-def site(clock: HastyClock) -> Iterator[Site]:
+def site(clock):
     with served_in_a_thread(lambda: clock.now) as site:
         site.wall = clock.wall
         yield site
 
 
 @pytest.fixture
-def gate(clock: HastyClock) -> Iterator[polite.blocking.Gate]:
+def gate(clock):
     with polite.blocking.open_gate(AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock) as gate:
         yield gate

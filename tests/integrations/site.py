@@ -74,8 +74,7 @@ class Site:
         return agents <= {AGENT} and min(self.all_gaps(), default=DELAY_S) >= DELAY_S
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        raw = request.raw_path
-        url = f"{request.scheme}://{request.host}"
+        raw, url = request.raw_path, f"{request.scheme}://{request.host}"
         self.hits.append(Hit(self.now(), url, raw, request.headers, self.wall(), request.protocol))
         if request.path in self.answers:
             return await self.answers[request.path](request)
@@ -172,13 +171,7 @@ def slow(seconds: float) -> Answer:
 
 
 @asynccontextmanager
-async def served(
-    now: Callable[[], float],
-    addresses: int = 2,
-    *,
-    kind: type[S] = Site,  # type: ignore[assignment]
-    **options: Any,
-) -> AsyncIterator[S]:
+async def served(now, addresses=2, *, kind=Site, **options) -> AsyncIterator[S]:
     """Serve the site in this loop. `options` are those of `aiohttp.web.TCPSite`."""
     site = kind(now)
     runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)

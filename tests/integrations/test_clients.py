@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import niquests
@@ -13,11 +11,10 @@ import polite
 from polite.errors import OriginDeclined
 from polite.events import CircuitOpened, Event
 from polite.integrations import aiohttp as of_aiohttp
-from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ALL, FOR_LOOPS, FOR_THREADS, STREAMING, Client, opened
 from tests.integrations.site import AGENT, Site
 
-RECRAWL: Any = {"recrawl": polite.RecrawlPolicy()}
+RECRAWL = {"recrawl": polite.RecrawlPolicy()}
 TAGGED = {"If-None-Match": '"1"'}
 LENGTH = 800_000
 KINDS = pytest.mark.parametrize("path", ["/tagged", "/tagged/chunked"])
@@ -25,7 +22,7 @@ OTHER = {"User-Agent": "Mozilla/5.0"}
 
 
 @pytest.fixture(params=ALL)
-async def client(request: pytest.FixtureRequest, clock: HastyClock) -> AsyncIterator[Client]:
+async def client(request, clock):
     async with opened(request.param, clock, **RECRAWL) as client:
         yield client
 
@@ -36,7 +33,6 @@ streaming = pytest.mark.parametrize("client", STREAMING, indirect=True)
 async def test_each_request_of_many_waits_for_its_turn(client: Client, site: Site) -> None:
     urls = [site.url(f"/{n}", other=bool(n % 2)) for n in range(6)]
     answers = await asyncio.gather(*(client.get(url) for url in urls))
-
     assert [answer.text for answer in answers] == [f"page /{n}" for n in range(6)]
     assert site.paced()
 
@@ -56,9 +52,7 @@ async def test_each_hop_is_paced_and_checked(client: Client, site: Site) -> None
 @pytest.mark.parametrize("client", sorted({*STREAMING} - {"aiohttp"}), indirect=True)
 async def test_the_second_request_of_a_login_is_paced(client: Client, site: Site) -> None:
     response = await client.do(client.session.get, site.url("/digest"), auth=client.digest)
-
-    assert response.text == "logged in"
-    assert site.paths == ["/digest", "/digest"]
+    assert (response.text, site.paths) == ("logged in", ["/digest", "/digest"])
     assert site.paced()
 
 
@@ -67,34 +61,31 @@ async def test_failures_and_time_outs_end_their_turns(client: Client, site: Site
         with pytest.raises((client.failure, TimeoutError)):
             await client.get(site.url(path), **limits)
     assert (await client.get(site.url("/next"))).status == 200
-
     assert site.paced()
 
 
 async def test_a_429_delays_the_next_request_as_it_says(client: Client, site: Site) -> None:
     site.refusals = 1
-
     assert [(await client.get(site.url("/refuse"))).status for _ in range(2)] == [429, 200]
     assert site.gaps()[-1] >= 60
 
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("where", ["client", "request"])
-async def test_another_user_agent_is_refused(name: str, where: str, clock: HastyClock, site: Site) -> None:
+async def test_another_user_agent_is_refused(name, where, clock, site):
     async with opened(name, clock, headers=OTHER if where == "client" else None) as client:
         with pytest.raises(polite.InvalidUserAgent, match="Mozilla"):
             await client.get(site.url("/"), headers=OTHER if where == "request" else {})
     async with opened(name, clock, headers={"User-Agent": AGENT}) as client:
         assert (await client.get(site.url("/"))).status == 200
-
     assert site.paths == ["/"]
     assert site.paced()
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_what_cannot_be_sent_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
+async def test_what_cannot_be_sent_is_no_failure_of_the_server(name, clock, site):
     events: list[Event] = []
-    options: Any = {"data": 5} if "curl" in name else {"headers": {"X-Name": "a\nb"}}
+    options = {"data": 5} if "curl" in name else {"headers": {"X-Name": "a\nb"}}
     async with opened(name, clock, listener=events.append) as client:
         errors = (TypeError, ValueError, *([client.failure] if "httpx" in name else []))
         for _ in range(10):
@@ -172,12 +163,11 @@ async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(client,
 
 @KINDS
 @pytest.mark.parametrize("name", ALL)
-async def test_octets_count_in_the_budget(name: str, clock: HastyClock, site: Site, path: str) -> None:
+async def test_octets_count_in_the_budget(name, clock, site, path):
     # Two pages reach the limit. No Content-Length announces chunks; urllib3-future does not tell of them either.
     async with opened(name, clock, pacing=polite.PacingPolicy(max_bytes=1_000_000)) as client:
         await client.get(site.url(path))
         await client.get(site.url(path))
-
         if "niquests" not in name or "chunked" not in path:
             with pytest.raises(OriginDeclined, match="1600000 octets came"):
                 await client.get(site.url(path))
@@ -189,13 +179,12 @@ async def test_a_cancelled_request_ends_its_turn(client: Client, site: Site) -> 
     while "/slow" not in site.paths:
         await asyncio.sleep(0.001)
     sent.cancel()
-
     assert (await client.get(site.url("/next"))).status == 200
     assert site.paced()
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_a_gate_of_the_other_kind_is_refused(name: str, clock: HastyClock) -> None:
+async def test_a_gate_of_the_other_kind_is_refused(name, clock):
     needed = "polite.blocking.open_gate" if name in FOR_THREADS else "polite.open_gate"
     async with opened("async httpx" if name in FOR_THREADS else "requests", clock) as other:
         with pytest.raises(polite.InvalidOption, match=f"needs a gate of {needed}"):
@@ -209,7 +198,7 @@ async def test_the_middleware_that_was_not_called_says_how() -> None:
             await session.get("http://127.0.0.1:9/")
 
 
-async def test_a_multiplexed_session_of_niquests_gets_no_promises(clock: HastyClock, site: Site) -> None:
+async def test_a_multiplexed_session_of_niquests_gets_no_promises(clock, site):
     async with opened("async niquests", clock) as client:
         client.session.multiplexed = True
         for n in range(2):

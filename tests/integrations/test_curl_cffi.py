@@ -3,9 +3,7 @@
 import random
 import socket
 import ssl
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 import trustme
@@ -19,22 +17,20 @@ from polite.integrations.curl_cffi import request
 from polite.testing import ScriptedTransport
 from tests.blocking.support import Thread
 from tests.integrations.clients import opened
-from tests.integrations.site import AGENT, PAGE, RawSite, Site, served_raw
+from tests.integrations.site import AGENT, PAGE, RawSite, served_raw
 
 
 @pytest.fixture
-def session() -> Iterator[Any]:
+def session():
     with Session() as session:
         yield session
 
 
-def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, session: Any, site: Site):
+def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, session, site):
     headers = {"Cookie": "session=secret", "If-None-Match": '"1"', "X-Mine": "kept"}
     options = {"auth": ("user", "password"), "headers": headers}
-
     same = request(gate, session, "GET", site.url("/hop?to=/headers"), **options)
     other = request(gate, session, "GET", site.url(f"/hop?to={site.url('/headers', other=True)}"), **options)
-
     words = ("Basic", "session=secret", "X-Mine", "If-None-Match")
     assert [word in same.text for word in words] == [True, True, True, False]
     assert [word in other.text for word in words] == [False, False, True, False]
@@ -43,16 +39,14 @@ def test_a_redirect_repeats_no_condition_and_to_another_origin_no_login(gate, se
 @pytest.mark.parametrize(
     ("status", "after"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")]
 )
-def test_methods_change_as_in_browsers(gate, session: Any, site: Site, status: int, after: str):
+def test_methods_change_as_in_browsers(gate, session, site, status, after):
     response = request(gate, session, "POST", site.url(f"/hop?status={status}&to=/method"), data=b"x")
-
     assert response.text == f"{after} {'x' if after != 'GET' else ''}"
 
 
 def test_too_many_redirects_and_those_to_another_scheme_end(gate, session, site):
     with pytest.raises(TooManyRedirects):
         request(gate, session, "GET", site.url("/loop"), max_redirects=3)
-
     assert site.paths == ["/loop"] * 4
     assert request(gate, session, "GET", site.url("/loop"), max_redirects=0).status_code == 302
     with pytest.raises(polite.InvalidURL, match="neither http nor https"):
@@ -76,7 +70,6 @@ def test_a_body_may_be_received_in_pieces_and_left_early(gate, session, site):
 
 def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_params(gate, session, site):
     request(gate, session, "GET", site.url("/a/%2e%2e/b?d=%7e"), params={"e": "f g"}, impersonate="chrome")
-
     assert site.paths == ["/b?d=%7e&e=f+g"]
     assert site.paced()
 
@@ -97,16 +90,15 @@ def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_p
         (True, {"headers": {"authorization": "Basic x"}}),
     ],
 )
-def test_what_hides_requests_is_refused(gate, site: Site, of_session: bool, option: Any):
+def test_what_hides_requests_is_refused(gate, site, of_session, option):
     named = pytest.raises(polite.InvalidOption, match=f"the session's|{next(iter(option))}")
     with Session(**option if of_session else {}) as session, named:
         request(gate, session, "GET", site.url("/"), **{} if of_session else option)
-
     assert site.hits == []
 
 
 @pytest.fixture
-def dying() -> Iterator[RawSite]:
+def dying():
     """A server that closes a connection at random instead of a response."""
     some = random.Random(3)
     with served_raw() as site:
@@ -121,7 +113,6 @@ async def test_a_request_arrives_once_although_its_connection_dies(name: str, cl
         for n in range(300):
             with suppress(RequestException):
                 await client.do(client.send, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
-
     assert dying.targets == [f"/{n}" for n in range(300)]
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from typing import Any
 
 import aiohttp
 import curl_cffi.requests.exceptions
@@ -23,14 +22,8 @@ from tests.integrations.clients import ALL, opened
 
 URL = "http://127.0.0.1:9/private"
 OF_CURL = curl_cffi.requests.exceptions.RequestException
-BASES = [
-    aiohttp.ClientError,
-    httpx.RequestError,
-    httpx2.RequestError,
-    requests.RequestException,
-    niquests.RequestException,
-    OF_CURL,
-]
+BASES = [aiohttp.ClientError, httpx.RequestError, httpx2.RequestError, OF_CURL]
+BASES += [requests.RequestException, niquests.RequestException]
 DECISION = RuleSet.deny_all(polite.Reason.UNREACHABLE).decide("/a")
 ERRORS = [
     polite.Disallowed(DECISION, url="https://user:pass@a.test/a"),
@@ -48,11 +41,11 @@ ERRORS = [
 ]
 
 
-def named(value: Any) -> str:
+def named(value):
     return f"{value.__module__}.{value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-def pickled(error: Any) -> Any:
+def pickled(error):
     return pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
 
 
@@ -83,7 +76,7 @@ async def test_clients_raise_their_own_base_error(name: str):
         with pytest.raises(client.failure) as raised:
             await client.get(URL)
 
-    error: Any = raised.value
+    error = raised.value
     assert isinstance(error, polite.Disallowed)
     assert (error.url, error.decision.rule.line) == (URL, 2)
     if "aiohttp" not in name and "curl" not in name:

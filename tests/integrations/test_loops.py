@@ -2,9 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import httpx
@@ -28,7 +26,7 @@ NO_TOTAL = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
+async def site():
     async with served(now) as site:
         yield site
 
@@ -39,7 +37,7 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-async def gate(events: list[Event]) -> AsyncIterator[polite.Gate]:
+async def gate(events):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_hold=100.0)
     async with polite.open_gate(
         AGENT, fetching=LOOPBACK, pacing=pacing, clock=LoopClock(), listener=events.append
@@ -48,7 +46,7 @@ async def gate(events: list[Event]) -> AsyncIterator[polite.Gate]:
 
 
 @asynccontextmanager
-async def session_of(gate: polite.Gate, *before: Any, **options: Any) -> AsyncIterator[aiohttp.ClientSession]:
+async def session_of(gate, *before, **options):
     connector = polite.guarded_connector(options.pop("policy", LOOPBACK))
     options = {"timeout": NO_TOTAL, "middlewares": [*before, middleware(gate)], **options}
     async with aiohttp.ClientSession(connector=connector, **options) as session:
@@ -56,12 +54,12 @@ async def session_of(gate: polite.Gate, *before: Any, **options: Any) -> AsyncIt
 
 
 @pytest.fixture
-async def session(gate: polite.Gate) -> AsyncIterator[aiohttp.ClientSession]:
+async def session(gate):
     async with session_of(gate) as session:
         yield session
 
 
-async def read(session: aiohttp.ClientSession, url: str | URL, **options: Any) -> str:
+async def read(session, url, **options):
     async with session.get(url, **options) as response:
         return await response.text()
 
@@ -71,7 +69,6 @@ async def test_a_body_that_came_with_its_head_holds_no_turn(session: aiohttp.Cli
     first = await session.get(site.url("/1"))
     assert first.connection is None
     second = await session.get(site.url("/2"))
-
     assert (await first.text(), await second.text()) == ("page /1", "page /2")
     assert site.gaps() == [DELAY_S] * 2
 
@@ -82,7 +79,6 @@ async def test_a_body_that_is_not_read_gives_its_turn_back_when_it_is_released(s
     response = await session.get(site.url("/slow"))
     getattr(response, end)()
     await read(session, site.url("/next"))
-
     assert site.gaps() == [DELAY_S] * 2
 
 
@@ -124,7 +120,6 @@ async def test_a_total_time_out_is_warned_about_once_and_others_do_not_count_the
     async with session_of(gate, timeout=short) as session:
         with pytest.warns(UserWarning, match=r"ClientTimeout\(total=300\).*total=None") as warned:
             await asyncio.gather(*(read(session, site.url(f"/{n}")) for n in range(8)))
-
     assert len(warned) == 1
     assert site.gaps() == [DELAY_S] * 8
 
@@ -185,7 +180,7 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
     """Connecting may take longer than `PacingPolicy.max_hold`."""
     connect, waits = aiohttp.TCPConnector._create_connection, [300.0, 0.0]
 
-    async def late(*arguments: Any) -> Any:
+    async def late(*arguments):
         await asyncio.sleep(waits.pop(0))
         return await connect(*arguments)
 
@@ -202,7 +197,7 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
 async def test_a_certificate_that_is_not_trusted_is_a_failure_of_the_server() -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-    options: Any = {"clock": LoopClock(), "pacing": polite.PacingPolicy(circuit_failures=1)}
+    options = {"clock": LoopClock(), "pacing": polite.PacingPolicy(circuit_failures=1)}
     async with (
         served(now, ssl_context=tls) as site,
         polite.open_gate(AGENT, transports={"https": ScriptedTransport()}, **options) as gate,
@@ -215,11 +210,11 @@ async def test_a_certificate_that_is_not_trusted_is_a_failure_of_the_server() ->
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda module: module.__name__)
-def module(request: pytest.FixtureRequest) -> Any:
+def module(request):
     return request.param
 
 
-async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any, gate, site):
+async def test_a_response_that_comes_with_its_content_holds_no_turn(module, gate, site):
     mock = module.MockTransport(lambda request: module.Response(200, text=request.headers["User-Agent"]))
     async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
         began = now()
@@ -232,18 +227,17 @@ async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any,
     assert (gate.inside, now() - began) == (0, pytest.approx(4 * DELAY_S, abs=0.01))
 
 
-async def test_a_time_out_does_not_count_the_wait(module: Any, gate: polite.Gate, site: Site):
+async def test_a_time_out_does_not_count_the_wait(module, gate, site):
     async with module.AsyncClient(transport=transport(gate, module), timeout=1.0) as client:
         for n in range(3):
             assert (await client.get(site.url(f"/{n}"))).status_code == 200
         with pytest.raises(module.ReadTimeout):
             await client.get(site.url("/slow"))
         assert (await client.get(site.url("/next"))).status_code == 200
-
     assert site.paced()
 
 
-async def test_a_full_pool_gives_the_turn_back(module: Any, gate: polite.Gate, site: Site):
+async def test_a_full_pool_gives_the_turn_back(module, gate, site):
     wrapped = module.AsyncHTTPTransport(limits=module.Limits(max_connections=1))
     async with module.AsyncClient(transport=transport(gate, module, wrapped), timeout=2.0) as client:
         async with client.stream("GET", site.url("/stream")):
@@ -259,7 +253,7 @@ async def test_a_full_pool_gives_the_turn_back(module: Any, gate: polite.Gate, s
     assert site.paths == ["/stream", "/3"]
 
 
-async def test_a_turn_that_was_lost_before_the_request_was_sent_is_waited_for_again(module: Any, site: Site):
+async def test_a_turn_that_was_lost_before_the_request_was_sent_is_waited_for_again(module, site):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_hold=60.0)
     wrapped = module.AsyncHTTPTransport(limits=module.Limits(max_connections=1))
     async with (

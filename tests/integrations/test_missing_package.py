@@ -30,7 +30,6 @@ def test_the_error_names_the_extra(module: str, package: str, extra: str, monkey
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"polite.integrations.{module}", raising=False)
-
     with pytest.raises(ImportError, match=re.escape(f"pip install 'polite-crawl[{extra}]'")):
         importlib.import_module(f"polite.integrations.{module}")
 
@@ -38,9 +37,7 @@ def test_the_error_names_the_extra(module: str, package: str, extra: str, monkey
 def test_polite_and_its_command_start_without_any_extra() -> None:
     """In an environment of pip install polite-crawl."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    packages = {
-        re.split("[>[]", each)[0] for extra in project["optional-dependencies"].values() for each in extra
-    }
+    packages = {re.split("[>[]", e)[0] for extra in project["optional-dependencies"].values() for e in extra}
     # The package opentelemetry-api brings the module opentelemetry.
     modules = [name.replace("-", "_").removesuffix("_api") for name in packages]
     program = f"""\

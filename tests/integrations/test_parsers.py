@@ -5,8 +5,6 @@ import gzip
 import json
 import time
 import urllib.robotparser
-from collections.abc import Callable
-from typing import Any
 
 import protego
 import pytest
@@ -52,7 +50,7 @@ URLS = [
 ]
 
 
-def protegos(body: str) -> tuple[Any, Protego]:
+def protegos(body):
     return protego.Protego.parse(body), Protego.parse(body)
 
 
@@ -63,7 +61,7 @@ def robotparsers(body: str) -> tuple[urllib.robotparser.RobotFileParser, RobotFi
     return original, ours
 
 
-def strict(both: Callable[[str], Any], body: str) -> Any:
+def strict(both, body):
     """Return ours in the strict dialect."""
     if both is protegos:
         return Protego.parse(body, dialect=RFC9309)
@@ -72,7 +70,7 @@ def strict(both: Callable[[str], Any], body: str) -> Any:
     return ours
 
 
-def fetches(parser: Any, url: Any, agent: str = "x") -> bool:
+def fetches(parser, url, agent="x"):
     arguments = (url, agent) if isinstance(parser, Protego | protego.Protego) else (agent, url)
     return parser.can_fetch(*arguments)
 
@@ -82,20 +80,17 @@ BOTH = pytest.mark.parametrize("both", [protegos, robotparsers], ids=["protego",
 
 @BOTH
 @pytest.mark.parametrize("agent", AGENTS)
-def test_answers_are_alike(both: Any, agent: str) -> None:
+def test_answers_are_alike(both, agent):
     original, ours = both(FILE)
-
     assert [fetches(ours, url, agent) for url in URLS] == [fetches(original, url, agent) for url in URLS]
     assert ours.crawl_delay(agent) == original.crawl_delay(agent)
     assert tuple(ours.request_rate(agent)) == tuple(original.request_rate(agent))
 
 
 @BOTH
-def test_the_interface_is_that_of_the_original(both: Any) -> None:
+def test_the_interface_is_that_of_the_original(both):
     original, ours = both("")
-    public = {name for name in dir(type(original)) if not name.startswith("_")}
-
-    assert public <= set(dir(ours))
+    assert {name for name in dir(type(original)) if not name.startswith("_")} <= set(dir(ours))
     # Not its private attributes.
     assert not hasattr(ours, "_total_line_seen")
 
@@ -134,10 +129,9 @@ if RFC9309_IN_URLLIB:
 
 
 @pytest.mark.parametrize(("both", "rule", "url", "same"), LENIENT.values(), ids=LENIENT)
-def test_leniencies_are_kept_and_can_be_left_out(both: Any, rule: str, url: str, same: bool) -> None:
+def test_leniencies_are_kept_and_can_be_left_out(both, rule, url, same):
     body = f"{ALL_AGENTS}{rule}\n"
     original, ours = both(body)
-
     assert fetches(ours, url) is fetches(original, url)
     assert (fetches(strict(both, body), url) is fetches(ours, url)) is same
     assert ours.robots.dialect is (PROTEGO if both is protegos else ROBOTPARSER)
@@ -149,7 +143,6 @@ def test_leniencies_are_kept_and_can_be_left_out(both: Any, rule: str, url: str,
 def test_a_last_dollar_also_means_itself_as_in_protego(rule: str) -> None:
     body = f"{ALL_AGENTS}{rule}\n"
     original, ours = protegos(body)
-
     for url in ("/a", "/a$", "/a%24", "/a$b", "/ab", "/xb$x", "/a/"):
         assert ours.can_fetch(url, "x") is original.can_fetch(url, "x"), url
         assert ours.robots.decide("x", url).allowed is ours.can_fetch(url, "x"), url
@@ -194,15 +187,13 @@ if RFC9309_IN_URLLIB:
     ],
     ids=[*DIFFERENT, *(f"urllib: {name}" for name in FROM_URLLIB)],
 )
-def test_what_differs_differs_as_documented(both: Any, row: tuple[str, str, str, bool]) -> None:
+def test_what_differs_differs_as_documented(both, row):
     body, url, agent, before = row
-
     assert [fetches(each, url, agent) for each in both(body)] == [before, not before]
 
 
 def test_what_is_no_url_is_denied_where_protego_raises() -> None:
     original, ours = protegos("User-agent: *\nDisallow: /\n")
-
     with pytest.raises(ValueError, match="IPv6"):
         original.can_fetch("http://[::1", "x")
     for parser in (ours, robotparsers("User-agent: *\nDisallow:")[1]):
@@ -268,7 +259,6 @@ def test_reading_sets_the_time_and_flags_count_as_in_urllib(monkeypatch: pytest.
 
 def test_its_text_reads_as_the_same_file() -> None:
     _, ours = robotparsers(FILE)
-
     assert "\n\nUser-agent: *\nDisallow: /a\n" in str(ours)
     assert not str(ours).endswith("\n")
     assert str(robotparsers(str(ours))[1]) == str(ours)

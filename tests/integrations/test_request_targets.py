@@ -1,9 +1,7 @@
 """The request target that a server sees is, letter by letter, the one that the gate decided about, with every client."""
 
 import random
-from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
-from typing import Any
 
 import aiohttp
 import httpx
@@ -41,7 +39,7 @@ def paths() -> list[str]:
 
 
 @pytest.fixture
-def site() -> Iterator[RawSite]:
+def site():
     with served_raw() as site:
         yield site
 
@@ -68,11 +66,11 @@ def log() -> Log:
     return Log()
 
 
-def options() -> dict[str, Any]:
+def options():
     return {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0), "clock": HastyClock()}
 
 
-def asked(site: RawSite) -> Iterator[str]:
+def asked(site):
     for path in paths():
         site.respond = lambda _: PAGE
         yield site.url + path
@@ -87,7 +85,7 @@ async def test_what_is_sent_is_what_was_decided(name: str, site: RawSite, log: L
     async with AsyncExitStack() as closing:
         if name == "open_session":
             session = await closing.enter_async_context(polite.open_session(AGENT, listener=log, **options()))
-            get: Any = session.get
+            get = session.get
         else:
             get = (await closing.enter_async_context(opened(name, listener=log, **options()))).get
         for url in asked(site):

@@ -2,9 +2,6 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -24,18 +21,18 @@ HOME = ["127.0.0.0/8"]
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
+async def site():
     async with served(now, addresses=3) as site:
         yield site
 
 
-def opened(**options: Any) -> Any:
+def opened(**options):
     return polite.open_session(
         AGENT, **{"fetching": LOOPBACK, "clock": LoopClock(), "pacing": PACING, **options}
     )
 
 
-async def read(session: aiohttp.ClientSession, url: str, **options: Any) -> str:
+async def read(session, url, **options):
     async with session.get(url, **options) as response:
         return await response.text()
 
@@ -52,8 +49,8 @@ async def test_robots_and_the_pages_of_an_origin_use_one_connection(site: Site) 
     assert site.paced()
 
 
-async def test_https_to_a_named_address_needs_one_handshake(tmp_path: Path) -> None:
-    handshakes: list[Any] = []
+async def test_https_to_a_named_address_needs_one_handshake(tmp_path):
+    handshakes = []
     authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("a.test").configure_cert(tls)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -66,8 +63,7 @@ async def test_https_to_a_named_address_needs_one_handshake(tmp_path: Path) -> N
             for page in ("/", "/next"):
                 assert await read(session, f"https://a.test{page}") == f"page {page}"
 
-    assert site.paths == ["/", "/next"]
-    assert len(handshakes) == 1
+    assert (site.paths, len(handshakes)) == (["/", "/next"], 1)
 
 
 async def test_private_addresses_are_blocked_for_robots_and_pages(site: Site) -> None:
@@ -86,7 +82,6 @@ async def test_a_request_with_middlewares_of_its_own_is_not_sent(site: Site) -> 
     async with opened() as session:
         with pytest.raises(polite.PermitMisused, match="middlewares of its own"):
             await read(session, site.url("/"), middlewares=[])
-
     assert site.hits == []
 
 
@@ -180,5 +175,4 @@ async def test_a_request_with_a_permit_of_its_own_is_sent_once(site: Site) -> No
         assert await read(session, site.url("/kept")) == "page /kept"
         with pytest.raises(ConnectionLost, match="Server disconnected"):
             await read(session, site.url("/broken"))
-
     assert site.paths == ["/kept", "/broken"]

@@ -2,9 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import aiohttp
 import httpx
@@ -19,7 +16,6 @@ from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
 from tests.gate.test_signing import AwayForPages
-from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ADAPTERS, ALL, opened
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served
 from tests.signing.verifier import verified
@@ -29,7 +25,7 @@ KEYS = "https://bot.test/keys.json"
 
 
 @pytest.fixture
-def signer(tmp_path: Path) -> polite.WebBotAuth:
+def signer(tmp_path):
     """It signs http, too: the servers of tests have no certificate. The path is covered, so each signature has one URL."""
     key = polite.SigningKey.make(tmp_path / "key.pem")
     return polite.WebBotAuth(
@@ -56,7 +52,6 @@ def hop(site: Site) -> str:
 async def test_each_hop_is_signed_for_its_server(name: str, signer, clock, site):
     async with opened(name, clock, signer=signer) as client:
         assert (await client.get(hop(site))).text == "page /end"
-
     assert verified_paths(site, signer) == ["/robots.txt", "/hop/1", "/robots.txt", "/end"]
 
 
@@ -69,18 +64,16 @@ class OnlyTheFirst:
 async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(name: str, clock, site):
     async with opened(name, clock, signer=OnlyTheFirst()) as client:
         await client.get(hop(site))
-
     assert [hit.raw[:6] for hit in site.hits if "Signature" in hit.headers] == ["/hop/1"]
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_a_signer_that_fails_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
+async def test_a_signer_that_fails_is_no_failure_of_the_server(name, clock, site):
     pacing = polite.PacingPolicy(min_delay=0.0, circuit_failures=1, max_failures=1)
     async with opened(name, clock, signer=AwayForPages(), pacing=pacing) as client:
         for _ in range(2):
             with pytest.raises(SignerFailed, match="vault"):
                 await client.get(site.url("/a"))
-
         assert client.gate.counters.opened == 0
     assert site.paths == []
 
@@ -94,7 +87,7 @@ async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(nam
 
 
 class SlowLookups(AbstractResolver):
-    async def resolve(self, host: str, port: int = 0, family: Any = 0) -> list[Any]:
+    async def resolve(self, host, port=0, family=0):
         await asyncio.sleep(20)
         found = {"host": "127.0.0.1", "port": port, "family": socket.AF_INET, "proto": 0, "flags": 0}
         return [{"hostname": host, **found}]
@@ -108,21 +101,21 @@ class TestWhenTheConnectionIsThere:
     """Connecting takes longer than a signature is valid."""
 
     @pytest.fixture
-    async def site(self) -> AsyncIterator[Site]:
+    async def site(self):
         async with served(now) as site:
             site.wall = LoopClock().wall
             yield site
 
     @pytest.fixture
-    async def gate(self, signer: polite.WebBotAuth) -> AsyncIterator[polite.Gate]:
+    async def gate(self, signer):
         async with polite.open_gate(
             AGENT, fetching=LOOPBACK, pacing=PACING, clock=LoopClock(), signer=signer, resolver=SlowLookups()
         ) as gate:
             yield gate
 
     @pytest.mark.parametrize("module", [httpx, httpx2], ids=lambda module: module.__name__)
-    async def test_httpx_signs(self, module: Any, site: Site, gate: polite.Gate, signer: polite.WebBotAuth):
-        async def slow(event: str, info: Any) -> None:
+    async def test_httpx_signs(self, module, site, gate, signer):
+        async def slow(event, info):
             if event == "connection.connect_tcp.started":
                 await asyncio.sleep(60)
 

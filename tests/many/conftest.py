@@ -1,8 +1,6 @@
 """Fixtures that start real servers. `valkey` is shared by a run's tests and emptied for each; the others are a test's own."""
 
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from tests.many.stepping import Crawl, Process
 
 
 @pytest.fixture(scope="session")
-def _shared_valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+def _shared_valkey(tmp_path_factory):
     with closing(ValkeyServer(tmp_path_factory.mktemp("valkey"))) as server:
         yield server.start()
 
@@ -24,7 +22,7 @@ def valkey(_shared_valkey: ValkeyServer) -> ValkeyServer:
 
 
 @pytest.fixture
-def start_valkey(tmp_path: Path) -> Iterator[Callable[..., ValkeyServer]]:
+def start_valkey(tmp_path):
     """Start servers of the test's own; it takes the arguments of ValkeyServer without the folder."""
     servers: list[ValkeyServer] = []
 
@@ -39,7 +37,7 @@ def start_valkey(tmp_path: Path) -> Iterator[Callable[..., ValkeyServer]]:
 
 
 @pytest.fixture
-def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
+def valkey_cluster(tmp_path):
     with closing(ValkeyCluster(tmp_path / "cluster")) as cluster:
         yield cluster.start()
 

@@ -111,8 +111,7 @@ class Crawl:
     """
 
     def __init__(self, world: World, folder: Path, *, append_only: bool = True, masters: int = 0) -> None:
-        self.world = world
-        self.folder = folder
+        self.world, self.folder = world, folder
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.cluster = ValkeyCluster(folder / "cluster", masters) if masters else None
         self.store = (
@@ -120,8 +119,7 @@ class Crawl:
             if self.cluster
             else ValkeyServer(folder / "valkey", append_only=append_only)
         )
-        self._log = folder / "hits"
-        self._stack = ExitStack()
+        self._log, self._stack = folder / "hits", ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -146,8 +144,7 @@ class Crawl:
 
     def replica(self) -> ValkeyServer:
         """Return a second server; what it replicates is the caller's to say."""
-        server = ValkeyServer(self.folder / "replica", append_only=True)
-        return self.with_(closing(server.start()))
+        return self.with_(closing(ValkeyServer(self.folder / "replica", append_only=True).start()))
 
     def start(self, *names: str, way: TcpProxy | None = None, url: str | None = None) -> None:
         """Start processes. The store is reached by `way` or at `url`, if one is given."""
@@ -156,14 +153,9 @@ class Crawl:
             command = [sys.executable, "-P", "-m", "tests.many.process", self.world.written()]
             command += ["--port", str(self._port), "--name", name, "--store", url]
             with self._errors(name).open("a") as errors:
-                self.processes[name] = subprocess.Popen(
-                    command,
-                    cwd=ROOT,
-                    env=os.environ | {"PYTHONPATH": str(ROOT)},
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    text=True,
-                )
+                streams = {"stdout": subprocess.DEVNULL, "stderr": errors, "text": True}
+                there = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
+                self.processes[name] = subprocess.Popen(command, **there, **streams)
 
     def _errors(self, name: str) -> Path:
         return self.folder / f"errors-{name}"
@@ -329,8 +321,7 @@ def failover(crawl: Crawl, names: list[str]) -> None:
 @_fault(forgets=True)
 def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
     """The master dies, and a Sentinel makes its replica the master."""
-    replica = crawl.replica()
-    replica.replica_of(crawl.store)
+    crawl.replica().replica_of(crawl.store)
     sentinel = crawl.with_(closing(ValkeySentinel(crawl.folder / "sentinel", crawl.store).start()))
     crawl.begin(*names, url=sentinel.url)
     crawl.store.kill()

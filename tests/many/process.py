@@ -86,9 +86,7 @@ def _tell(event: object) -> None:
         print(event, file=sys.stderr, flush=True)
 
 
-async def send_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
+async def send_once(request, handler):
     """aiohttp repeats a GET that was cut off, at once. No permit was given for that."""
     try:
         return await handler(request)

@@ -24,8 +24,7 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
-        self._passing = asyncio.Event()
-        self.port = 0
+        self._passing, self.port = asyncio.Event(), 0
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -40,10 +40,8 @@ class ValkeyServer:
     """
 
     def __init__(self, folder: Path, *options: str, append_only: bool = False, port: int | None = None):
-        self.folder = folder
-        self.port = port if port is not None else free_port()
-        self._append_only = append_only
-        self._options = options
+        self.folder, self.port = folder, port if port is not None else free_port()
+        self._append_only, self._options = append_only, options
         self._process: subprocess.Popen[bytes] | None = None
         self.client = redis.Redis(port=self.port, decode_responses=True, socket_timeout=10)
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,8 +129,7 @@ class ValkeySentinel:
     """A Sentinel that watches a master and makes a replica of it the master after half a second without an answer."""
 
     def __init__(self, folder: Path, master: ValkeyServer, service: str = "news"):
-        self.port = free_port()
-        self.service = service
+        self.port, self.service = free_port(), service
         self.client = redis.Redis(port=self.port, decode_responses=True, socket_timeout=10)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None

@@ -21,9 +21,7 @@ _PROCESS = re.compile(rb"\r\nuser-agent: [^\r\n]*\(process ([^)\r\n]*)\)", re.IG
 
 class _Connection(asyncio.Protocol):
     def __init__(self, sites: "Sites", host: int) -> None:
-        self._sites = sites
-        self._host = host
-        self._buffer = b""
+        self._sites, self._host, self._buffer = sites, host, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -41,9 +39,7 @@ class Sites:
     """Responds for all hosts, and tells each request to `log`."""
 
     def __init__(self, world: World, port: int, log: Callable[[str], object]) -> None:
-        self.world = world
-        self._port = port
-        self._log = log
+        self.world, self._port, self._log = world, port, log
 
     def response(self, at: float, host: int, head: bytes) -> bytes:
         path = head.split(b" ", 2)[1].decode("latin-1")

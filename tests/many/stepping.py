@@ -21,14 +21,7 @@ def digest(url: str) -> str:
     return hashlib.blake2b(url.encode(), digest_size=12).hexdigest()[:16]
 
 
-def put(
-    url: str,
-    *,
-    home: str | None = None,
-    key: float | None = None,
-    again: bool = False,
-    ready_in: int | None = None,
-) -> PutEntry:
+def put(url, *, home=None, key=None, again=False, ready_in=None) -> PutEntry:
     origin, path = split(url)
     row = json.dumps([path, 0, 0, None, None, None, key])
     return PutEntry(home or home_of(origin), origin, digest(url), row, key, again, ready_in)
@@ -138,15 +131,13 @@ class Process:
     """
 
     def __init__(self, crawl: Crawl, name: str, fixed: dict[str, Any]):
-        self.crawl, self.name, self.fixed = crawl, name, fixed
-        self.seq = 0
+        self.crawl, self.name, self.fixed, self.seq = crawl, name, fixed, 0
         self.born: str | None = None
         self.fences: dict[str, int] = {}
 
     def step(self, *, check: bool = True, **given: Any) -> StepReply:
         """Send one batch. Lists of Changes, and what a request says beside them, are given by name."""
-        request = self.request(**given)
-        reply = self.send(request)
+        reply = self.send(self.request(**given))
         if check:
             self.crawl.check()
         return reply
@@ -165,8 +156,7 @@ class Process:
         return encoded(settings | given, Changes(**changes))
 
     def send(self, request: str) -> StepReply:
-        text = self.crawl.client.eval(STEP, 1, self.crawl.prefix, request)
-        reply = StepReply.decode(text)
+        reply = StepReply.decode(self.crawl.client.eval(STEP, 1, self.crawl.prefix, request))
         if reply.err is None:
             self.born = reply.born
         for taken in (*reply.taken, *(each for each, _ in reply.picked)):

@@ -2,10 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,23 +19,22 @@ LOGIN = f"{USER}:{SECRET}@"
 LIMIT_S = 20
 
 
-def gate(store: Any, **options: Any) -> Any:
+def gate(store, **options):
     site = ScriptedTransport({f"https://{host}.test/robots.txt": Reply(200, b"") for host in "ab"})
     return polite.open_gate("TestBot/1.0", store=store, transports={"https": site}, **options)
 
 
-async def refusal(kind: type[polite.PoliteError], opening: Callable[[], Awaitable[object]]) -> str:
+async def refusal(kind, opening):
     with pytest.raises(kind) as caught:
         async with asyncio.timeout(LIMIT_S):
             await opening()
     message = str(caught.value)
-    shown = "".join(traceback.format_exception(caught.value))
-    assert SECRET not in shown
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert USER not in message
     return message
 
 
-async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: Any) -> str:
+async def both_refusals(kind, store, **options):
     """Return the message of a gate; that of a frontier on a gate without a store is the same."""
 
     async def open_gate() -> None:
@@ -58,9 +54,7 @@ async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: A
 @pytest.mark.parametrize("slip", ["redis:/{}h/0", "redis:{}h/0", "mongodb://{}h/0", "redis://{}h:x/0"])
 async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(slip: str, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
     message = await both_refusals(polite.InvalidOption, slip.format(LOGIN))
-
     assert message.startswith("store: ")
     assert "an example is redis://host:6379/0" in message
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +64,6 @@ async def test_sentinels_that_do_not_answer_are_told_without_the_settings_of_the
     message = await both_refusals(
         polite.StoreFailed, f"redis+sentinel://{LOGIN}127.0.0.1:{free_port()},127.0.0.1:{free_port()}/news"
     )
-
     assert message.endswith(
         "the server is not reached: no Sentinel names a master of 'news' (ConnectionError)"
     )
@@ -90,9 +83,8 @@ async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: Valke
 
 @pytest.mark.parametrize("option", [{"crawl": "news"}, {"lease": 6.0}])
 @pytest.mark.parametrize("store", [None, "crawl.sqlite"])
-async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store: str | None) -> None:
+async def test_options_of_a_shared_store_need_one(option, store):
     message = await both_refusals(polite.InvalidOption, store, **option)
-
     assert message.endswith('needs a shared store, such as store="redis://example.com/0"')
 
 
@@ -109,7 +101,7 @@ async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store:
     ],
 )
 async def test_a_crawl_with_other_policies_names_both(valkey, of_gate, of_frontier, message):
-    async def open_both(of_gate: dict[str, Any], of_frontier: dict[str, Any]) -> None:
+    async def open_both(of_gate, of_frontier):
         async with (
             gate(valkey.url, crawl="news", **of_gate) as opened,
             polite.open_frontier(opened, crawl="news", **of_frontier),
@@ -193,14 +185,7 @@ async def test_a_frontier_that_does_not_fit_its_gate_is_refused(valkey, options,
         (["--store", "URL", "--crawl", "other"], "order 'depth', and this process has 'fifo'"),
     ],
 )
-def test_polite_fetch_names_what_is_wrong_in_one_line(
-    arguments: list[str],
-    message: str,
-    valkey: ValkeyServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_fetch_names_what_is_wrong_in_one_line(arguments, message, valkey, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     terms = {"schema": "1", "partitions": "1", "home": "host", "lease": "15", "order": "depth"}
     valkey.client.hset("polite:{other}:crawl", mapping=terms)

@@ -2,14 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from polite.stores.redis.opening import partition_prefix
 from tests.many.crawling import ROOT, sites
-from tests.many.servers import ValkeyServer
 from tests.many.world import World
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
@@ -18,18 +15,18 @@ WORLD = World(hosts=3, pages=4, delay_s=0.25, network=76)
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     return tmp_path / "hits"
 
 
 @pytest.fixture
-def port(log: Path) -> Iterator[int]:
+def port(log):
     with sites(WORLD, log) as port:
         yield port
 
 
 @pytest.fixture
-def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]]:
+def start(valkey, port):
     command = [sys.executable, "docs/examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
     command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
     return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

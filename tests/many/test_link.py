@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def linked(url: str) -> AsyncIterator[RedisLink]:
+async def linked(url):
     link = RedisLink.to(Address.of(url))
     try:
         yield link
@@ -68,9 +67,7 @@ async def test_a_script_that_the_server_does_not_know_is_sent_once(valkey: Valke
     assert (calls["cmdstat_evalsha"]["calls"], calls["cmdstat_eval"]["calls"]) == (3, 1)
 
 
-async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_once(
-    start_valkey: Callable[..., ValkeyServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_that_stops_answering_is_unreached_and_the_step_sent_once(start_valkey, monkeypatch):
     monkeypatch.setattr(link_module, "CALL_S", 0.2)
     valkey = start_valkey()
     async with linked(valkey.url) as link:
@@ -86,7 +83,7 @@ async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_o
         assert await link.step(PREFIX, "0") in ("2", "3")
 
 
-async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey: Callable[..., ValkeyServer]):
+async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey):
     valkey = start_valkey()
     async with linked(valkey.url) as link:
         await link.step(PREFIX, "1")
@@ -101,7 +98,7 @@ async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey: C
         assert await link.step(PREFIX, "1") in ("2", "12")
 
 
-async def test_a_master_that_became_a_replica_is_unreached(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_master_that_became_a_replica_is_unreached(start_valkey):
     server, other = start_valkey(), start_valkey()
     async with linked(server.url) as link:
         await link.step(PREFIX, "1")
@@ -110,7 +107,7 @@ async def test_a_master_that_became_a_replica_is_unreached(start_valkey: Callabl
             await link.step(PREFIX, "1")
 
 
-async def test_a_full_server_is_named(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_full_server_is_named(start_valkey):
     server = start_valkey()
     async with linked(server.url) as link:
         await link.step(PREFIX, "1")
@@ -130,7 +127,7 @@ def acl_rules(user: str = "polite") -> list[str]:
     return ["on", *line.removeprefix(head).replace("<password>", "hunter2").split()]
 
 
-def commands_of(scripts: Iterable[Path]) -> set[str]:
+def commands_of(scripts):
     text = "".join(script.read_text(encoding="utf-8") for script in scripts)
     return {f"+{name.lower()}" for name in re.findall(r"call\(\s*'([A-Z]+)'", text)}
 
@@ -139,9 +136,7 @@ def test_the_documented_acl_has_what_scripts_call_and_no_more() -> None:
     own = {"+eval", "+evalsha", "+info"}
     crawling = [script for script in SCRIPTS if script.stem not in ("inspect", "origin")]
 
-    rules = {rule for rule in acl_rules() if rule.startswith("+")}
-
-    assert rules == commands_of(crawling) | own
+    assert {rule for rule in acl_rules() if rule.startswith("+")} == commands_of(crawling) | own
     # Of robots.lua only what reads.
     looking = [script for script in SCRIPTS if script.stem in ("inspect", "origin", "robots")]
     reading = commands_of(looking) - {"+set"}
@@ -150,7 +145,7 @@ def test_the_documented_acl_has_what_scripts_call_and_no_more() -> None:
 
 
 @pytest.fixture
-def acl(valkey: ValkeyServer) -> Iterator[Callable[..., str]]:
+def acl(valkey):
     """Make the user with the documented rules and others; return the URL that names it."""
 
     def make(*more: str, user: str = "polite") -> str:
@@ -183,7 +178,7 @@ async def test_the_documented_acl_is_enough(acl, valkey, caplog):
         ("resetkeys", "~polite:\\* permits it"),
     ],
 )
-async def test_what_an_acl_lacks_is_named(acl: Callable[..., str], taken_away: str, named: str) -> None:
+async def test_what_an_acl_lacks_is_named(acl, taken_away, named):
     async with linked(acl(taken_away)) as link:
         with pytest.raises(StoreFailed, match=named):
             await link.step(PREFIX, "1")

@@ -23,9 +23,7 @@ LASTING = replace(WORLD, lease_s=20.0)
 )
 def test_no_gap_is_short_and_no_page_is_lost(name: str) -> None:
     fault = FAULTS[name]
-
     outcome = run(fault, WORLD if fault.crashes or fault.forgets or fault.empties else LASTING, processes=4)
-
     assert wrong(fault, outcome) == []
     # The hosts of a killed process go on after its lease.
     assert name != "sigkill" or max(outcome.gaps) <= 4 * WORLD.longest_silence_s

@@ -2,10 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 import redis.asyncio
@@ -13,16 +10,15 @@ import trustme
 
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, PoliteError, StoreFailed
-from polite.stores.redis.opening import SharedStore, open_shared
+from polite.stores.redis.opening import open_shared
 from tests.many.proxy import TcpProxy
-from tests.many.servers import ValkeyServer
 from tests.support import run_python
 
 SECRET = "hunter2"
 
 
 @asynccontextmanager
-async def opened(store: object) -> AsyncIterator[SharedStore]:
+async def opened(store):
     shared = await open_shared(store, SystemClock())
     try:
         yield shared
@@ -37,15 +33,14 @@ async def refusal(store: object, kind: type[PoliteError] = StoreFailed) -> str:
     return str(caught.value)
 
 
-async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> None:
+async def test_a_client_object_is_taken_and_left_open(valkey):
     client = redis.asyncio.Redis(port=valkey.port, password=None, decode_responses=True)
 
     async with opened(client) as shared:
         assert shared.link.name == f"redis://localhost:{valkey.port}/0"
         await shared.join("news")
         # A batch that was sent twice would be refused, and its reply would be lost.
-        retry = client.get_retry()
-        assert retry.get_retries() == 0
+        assert client.get_retry().get_retries() == 0
 
     assert await client.ping()
     await client.aclose()
@@ -77,7 +72,6 @@ async def answering(reply: bytes | None) -> asyncio.Server:
 )
 async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, message: str) -> None:
     server = await answering(reply)
-
     async with server:
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
@@ -99,14 +93,12 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(start_valke
     assert "POLITE_STORE_PASSWORD" in wrong
 
 
-async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey: Callable[..., ValkeyServer]):
+async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey):
     server = start_valkey("--maxmemory-policy", "allkeys-lru")
-
     message = await refusal(server.url)
     server.client.config_set("maxmemory-policy", "noeviction")
     async with opened(server.url):
         pass
-
     assert "its maxmemory-policy is allkeys-lru" in message
     assert "run CONFIG SET maxmemory-policy noeviction" in message
 
@@ -117,23 +109,20 @@ async def test_a_server_without_append_only_file_is_warned_of(start_valkey, capl
         caplog.clear()
     async with opened(start_valkey(append_only=True).url):
         assert not caplog.records
-
     assert "appendonly is no" in warned
     assert "CONFIG SET appendonly yes" in warned
 
 
-async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable[..., ValkeyServer]) -> None:
+async def test_a_replica_is_refused_with_the_masters_name(start_valkey):
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
-
     message = await refusal(replica.url)
-
     assert "read-only replica" in message
     assert f"(127.0.0.1:{master.port})" in message
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Path:
+def authority(tmp_path):
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     cert = authority.issue_cert("localhost", "127.0.0.1")
@@ -142,7 +131,7 @@ def authority(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer, authority: Path) -> None:
+async def test_tls_is_spoken_and_the_certificate_is_checked(valkey, authority):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(authority / "cert.pem", authority / "key.pem")
     with TcpProxy(valkey.port, context) as proxy:
@@ -157,7 +146,7 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer
     assert "rediss://" in without
 
 
-async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: ValkeyServer) -> None:
+async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey):
     async with opened(valkey.url) as one, opened(valkey.url) as other:
         partitions = [
             await one.join("news"),
@@ -175,7 +164,7 @@ async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: Valke
     }
 
 
-async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey: ValkeyServer) -> None:
+async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey):
     async with opened(valkey.url) as shared:
         await shared.join("news")
         valkey.client.hset("polite:{news}:crawl", "partitions", "8")
@@ -196,9 +185,7 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey:
         *(("news", lease, "lease must be a number from 1 to 300") for lease in (0.5, 301, "15")),
     ],
 )
-async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_within_limits(
-    valkey: ValkeyServer, name: Any, lease: Any, message: str
-) -> None:
+async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_in_limits(valkey, name, lease, message):
     async with opened(valkey.url) as shared:
         with pytest.raises(InvalidOption, match=message):
             await shared.join(name, lease_s=lease)

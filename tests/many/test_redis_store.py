@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
 
 import pytest
 import redis
@@ -20,7 +19,6 @@ from polite.stores.redis import robots as robots_module
 from polite.stores.redis.address import Address
 from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
-from tests.many.servers import ValkeyServer
 
 SITE = Origin.of("https://site.example/")
 KEY = "polite:{r:https://site.example}"
@@ -38,7 +36,7 @@ def found(at: float, body: bytes = SMALL) -> Snapshot:
 
 
 @pytest.fixture
-async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisStore]]:
+async def open_store(valkey):
     links: list[RedisLink] = []
 
     def make(clock=None, server=valkey, patience_s=60.0):
@@ -50,7 +48,7 @@ async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisS
         await link.close()
 
 
-async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(open_store: Callable[..., RedisStore]):
+async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(open_store):
     now = float(int(time.time()))
     ahead, right = open_store(AheadClock()), open_store()
     failure = renewed(found(now + 3_600), Unreachable(Reason.TIMEOUT, ""), RobotsPolicy(), now + 3_700.0)
@@ -84,7 +82,6 @@ async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(open_store, 
     await store.load(SITE)
     other.hold(SITE, SavedBackOff(now, now + 500.0, "status 503"))
     await other.close()
-
     assert await store.held(SITE) is not None
 
 
@@ -93,15 +90,8 @@ async def test_a_damaged_value_is_fetched_again_and_replaced(valkey, open_store,
     await store.save(SITE, snapshot)
     whole = redis_bytes(valkey, KEY)
 
-    for damaged in (
-        b"",
-        b"1",
-        b"2" + whole[1:],
-        whole[:-1],
-        whole.replace(b"private", b"public!"),
-        b"1[[1]]\n",
-        b"1{}\n",
-    ):
+    changed = (b"2" + whole[1:], whole[:-1], whole.replace(b"private", b"public!"))
+    for damaged in (b"", b"1", b"1[[1]]\n", b"1{}\n", *changed):
         raw(valkey).set(KEY, damaged)
         assert await store.load(SITE) is None, damaged
         await store.save(SITE, snapshot)
@@ -110,11 +100,11 @@ async def test_a_damaged_value_is_fetched_again_and_replaced(valkey, open_store,
     assert "it is fetched again" in caplog.text
 
 
-def raw(valkey: ValkeyServer) -> redis.Redis:
+def raw(valkey):
     return redis.Redis(port=valkey.port)
 
 
-def redis_bytes(valkey: ValkeyServer, key: str) -> bytes:
+def redis_bytes(valkey, key):
     value = raw(valkey).get(key)
     assert isinstance(value, bytes)
     return value
@@ -142,11 +132,8 @@ async def test_after_their_patience_calls_fail_and_say_since_when_and_why(start_
 
 
 async def test_closing_while_the_server_is_away_ends_and_tells_what_was_not_saved(
-    start_valkey: Callable[..., ValkeyServer],
-    open_store: Callable[..., RedisStore],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    start_valkey, open_store, monkeypatch, caplog
+):
     monkeypatch.setattr(robots_module, "_CLOSE_S", 0.2)
     monkeypatch.setattr(link_module, "CALL_S", 0.1)
     server = start_valkey()

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 from itertools import pairwise
-from typing import Any, Self
 
 import pytest
 
@@ -55,22 +54,20 @@ class Site:
 class Process:
     """A gate and a frontier that share a crawl with others."""
 
-    def __init__(self, site: Site, name: str, **options: Any) -> None:
-        self.options = options
-        self.site = site
-        self.name = name
+    def __init__(self, site, name, **options):
+        self.options, self.site, self.name = options, site, name
         self.events: list[Event] = []
         self.ends: list[tuple[str, object, str]] = []
         self.frontier: Frontier
         self.gate: polite.Gate
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self):
         self._stack = AsyncExitStack()
         transports = {"http": self.site, "https": self.site}
         self.gate = await self._stack.enter_async_context(
             scripted_gate(transports=transports, pacing=PACING, listener=self.events.append)
         )
-        client: Any = VirtualClient(self.site.server)
+        client = VirtualClient(self.site.server)
         self.frontier = await self._stack.enter_async_context(
             polite.open_frontier(self.gate, store=client, crawl="news", on_end=self._ended, **self.options)
         )
@@ -124,7 +121,7 @@ async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> N
     assert min(site.gaps) >= DELAY_S
 
 
-def killed_session(process: Process) -> Any:
+def killed_session(process):
     return process.frontier._dispatcher.store.backend._session  # type: ignore[attr-defined]
 
 
@@ -213,7 +210,7 @@ async def test_a_url_that_this_process_put_before_needs_no_call() -> None:
 async def test_tasks_leave_a_gate_that_always_waits_at_their_home(open_s: float) -> None:
     site = Site()
     async with AsyncExitStack() as stack:
-        client: Any = VirtualClient(site.server)
+        client = VirtualClient(site.server)
         gate = await stack.enter_async_context(
             scripted_gate(store=client, crawl="news", transports={"https": site}, pacing=PACING)
         )
@@ -251,7 +248,7 @@ async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
             await one.frontier.put("https://h0.test/", payload="x" * 300_000)
     pacing = polite.PacingPolicy(home="address", scopes=polite.Scopes(address=polite.ScopeLimit()))
     async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=Names({})) as gate:
-        client: Any = VirtualClient(site.server)
+        client = VirtualClient(site.server)
         with pytest.raises(polite.InvalidOption, match="is for gates"):
             async with polite.open_frontier(gate, store=client):
                 pass
@@ -280,7 +277,7 @@ async def test_a_url_that_ended_is_fetched_when_it_is_put_again_and_not_after_a_
 
 
 async def test_a_frontier_of_its_own_on_a_shared_gate_warns(caplog: pytest.LogCaptureFixture) -> None:
-    client: Any = VirtualClient(Site().server)
+    client = VirtualClient(Site().server)
     async with scripted_gate(store=client, crawl="news") as gate:
         async with polite.open_frontier(gate, crawl="news"):
             assert "to itself" not in caplog.text
@@ -291,7 +288,7 @@ async def test_a_frontier_of_its_own_on_a_shared_gate_warns(caplog: pytest.LogCa
 
 async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_one() -> None:
     async with asyncio.timeout(300), Process(Site(), "a") as process:
-        client: Any = VirtualClient(process.site.server)
+        client = VirtualClient(process.site.server)
         await process.frontier.put("https://a.test/1")
         old = await anext(process.frontier)
         await old.__aenter__()

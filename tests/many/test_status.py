@@ -1,22 +1,19 @@
 """The status page of a crawl on a shared server: sessions, homes, and what waits for a home."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 from unittest.mock import AsyncMock
 
 import polite
 from polite.status.monitor import Monitor
 from polite.stores.redis.inspect import SharedInspector
-from tests.many.servers import ValkeyServer
 from tests.support import A, B, scripted_gate
 
 CRAWL = "news"
 
 
 @asynccontextmanager
-async def member(valkey: ValkeyServer) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, Monitor]]:
+async def member(valkey):
     async with (
         scripted_gate(store=valkey.url, crawl=CRAWL) as gate,
         polite.open_frontier(gate, crawl=CRAWL) as frontier,
@@ -28,8 +25,8 @@ async def member(valkey: ValkeyServer) -> AsyncIterator[tuple[polite.Gate, polit
             await monitor.stop()
 
 
-async def told(monitor: Monitor) -> dict[str, Any]:
-    shared: Any = monitor._shared
+async def told(monitor):
+    shared = monitor._shared
     shared._asked_at = float("-inf")
     monitor.shared()
     await asyncio.wait([shared._asking])
@@ -38,7 +35,7 @@ async def told(monitor: Monitor) -> dict[str, Any]:
     return state
 
 
-async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServer) -> None:
+async def test_sessions_and_homes_of_all_processes_are_shown(valkey):
     async with member(valkey) as (_, one, monitor), member(valkey) as (_, other, _):
         await one.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
         async with await anext(one) as permit:
@@ -57,18 +54,18 @@ async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServe
     assert other.waiting >= 0
 
 
-async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monkeypatch: Any) -> None:
+async def test_a_server_that_refuses_or_fails_is_told(valkey, monkeypatch):
     async with member(valkey) as (_, _, monitor):
         told_of = []
         for error in (polite.StoreFailed("no permission"), ZeroDivisionError("a defect")):
             monkeypatch.setattr(SharedInspector, "partitions", AsyncMock(side_effect=error))
             told_of.append(await told(monitor))
 
-        async def hang(*_: object) -> Any:
+        async def hang(*_):
             await asyncio.Event().wait()
 
         monkeypatch.setattr(SharedInspector, "partitions", hang)
-        shared: Any = monitor._shared
+        shared = monitor._shared
         shared._asked_at = float("-inf")
         monitor.shared()
         await asyncio.sleep(0.01)
@@ -78,7 +75,7 @@ async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monk
     assert shared._asking.cancelled()
 
 
-async def test_permits_that_wait_for_a_home_of_another_process_are_counted(valkey: ValkeyServer) -> None:
+async def test_permits_that_wait_for_a_home_of_another_process_are_counted(valkey):
     async with (
         scripted_gate(store=valkey.url, crawl=CRAWL) as one,
         scripted_gate(store=valkey.url, crawl=CRAWL) as other,

@@ -1,11 +1,8 @@
 """step.lua, steps 8 to 11: homes that are left, claimed, held for long, and wanted; and it does no more than it was given."""
 
-from collections.abc import Callable
-
 import pytest
 
 from polite.stores.redis.changes import Hold, Leave, Mine, Out
-from polite.stores.redis.step import StepReply, Taken
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
@@ -23,7 +20,7 @@ def leave(process: Process, *, rest: int = 0, state: str | None = None, fence: i
     process.step(leaves=[Leave("a.example", given, rest, state)])
 
 
-def take(process: Process) -> Taken:
+def take(process):
     taken = process.take("a.example")
     assert taken is not None
     return taken
@@ -61,18 +58,13 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, 
     stale = take(one).fence
     leave(one)
     fence = take(other).fence
-
     leave(one, fence=stale)
     leave(one, fence=fence)
-
     assert owner_of(crawl) == "other"
 
 
 def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one: Process, other: Process):
-    fence = take(one).fence
-
-    leave(other, fence=fence + 5, rest=SECOND)
-
+    leave(other, fence=take(one).fence + 5, rest=SECOND)
     assert owner_of(crawl) is None
     assert take(one).fence >= 1
     assert not crawl.client.exists(crawl.key("held:other"))
@@ -139,9 +131,7 @@ def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(crawl
 def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     crawl.another_server()
-
     assert one.step(mine=[Mine("a.example", 7)]).gone == []
-
     assert owner_of(crawl) == "one"
     crawl.age(LEASE)
     one.step()
@@ -150,18 +140,14 @@ def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, 
 
 def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Process, other: Process) -> None:
     fence = take(one).fence
-
     assert other.step(mine=[Mine("a.example", fence + 1)]).gone == []
-
     assert owner_of(crawl) == "other"
     assert one.step(mine=[Mine("a.example", fence)]).gone == ["a.example"]
 
 
 @pytest.mark.parametrize("older", [0, 1])
 def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one: Process, other: Process):
-    fence = take(other).fence
-
-    assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
+    assert one.step(mine=[Mine("a.example", take(other).fence - older)]).gone == ["a.example"]
     assert owner_of(crawl) == "other"
 
 
@@ -183,10 +169,8 @@ def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl, o
 
 def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, other: Process) -> None:
     take(one)
-
     assert other.take("a.example") is None
     assert other.take("a.example") is None
-
     assert one.step().recalls == ["a.example"]
     assert one.step().recalls == []
     leave(one)
@@ -196,7 +180,6 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, ot
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(crawl, one):
     take(one)
     crawl.another_server()
-
     assert one.take("a.example") is None
     crawl.age(LEASE)
     assert one.take("a.example") is not None
@@ -206,10 +189,9 @@ class Meter:
     def __init__(self, crawl: Crawl):
         self.client = crawl.client
 
-    def calls(self, act: Callable[[], StepReply]) -> int:
+    def calls(self, act):
         self.client.config_resetstat()
-        reply = act()
-        stats = self.client.info("commandstats")
+        reply, stats = act(), self.client.info("commandstats")
         assert (reply.err, reply.lost) == (None, False)
         return sum(each["calls"] for each in stats.values())
 
@@ -237,13 +219,13 @@ def test_a_put_and_an_end_run_a_fixed_number_of_commands(crawl, entries, page, o
 MOST_COMMANDS = 700
 
 
-def meets(crawl: Crawl, step: Callable[[], StepReply]) -> int:
+def meets(crawl, step):
     """Repeat a step until nothing is left to do at once; return how many there were, none of them long."""
     meter = Meter(crawl)
     for count in range(1, 200):
-        replies: list[StepReply] = []
+        replies = []
 
-        def one_more(replies: list[StepReply] = replies) -> StepReply:
+        def one_more(replies=replies):
             replies.append(step())
             return replies[0]
 
@@ -266,7 +248,7 @@ def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(craw
 
     given_up = []
 
-    def step() -> StepReply:
+    def step():
         reply = one.step(check=False)
         given_up.extend(row.digest for _, row in reply.given_up)
         return reply

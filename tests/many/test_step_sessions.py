@@ -15,10 +15,7 @@ A, B = f"{HOST}/a", f"{HOST}/b"
 def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.client.flushall()
-
-    reply = one.step(puts=[put(A)], check=False)
-
-    assert reply.err == "emptied"
+    assert one.step(puts=[put(A)], check=False).err == "emptied"
     assert crawl.client.dbsize() == 0
 
 
@@ -92,9 +89,7 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(c
     crawl.another_server()
 
     again = [replace(put(url, again=True), number=number) for number, url in ((1, A), (3, f"{A}3"))]
-    waits = replace(put(f"{A}2", again=True), number=2)
-
-    assert one.step(puts=[*again, waits]).puts == [None, 3, None]
+    assert one.step(puts=[*again, replace(put(f"{A}2", again=True), number=2)]).puts == [None, 3, None]
 
 
 def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(crawl: Crawl, one: Process):
@@ -147,7 +142,6 @@ def test_a_short_silence_gives_no_grace(crawl: Crawl, one: Process, other: Proce
     other.step()
     crawl.expire(one)
     crawl.age(2 * BEAT)
-
     assert len(other.step(room=9).picked) == 1
 
 
@@ -165,7 +159,6 @@ def out(process: Process, url: str) -> Out:
 def test_a_session_whose_end_has_passed_is_renewed_if_nobody_ended_it(crawl: Crawl) -> None:
     one = holder(crawl, A)
     crawl.expire(one)
-
     assert not one.step().lost
     assert crawl.process("other").step(room=9).picked == []
 
@@ -192,9 +185,7 @@ def test_a_session_that_others_ended_is_lost_and_only_what_needs_none_is_done(cr
 def test_homes_of_a_dead_session_go_to_others_with_the_age_of_its_lease(crawl: Crawl) -> None:
     dead, other = holder(crawl, A, B), crawl.process("other")
     crawl.expire(dead, ago=3 * SECOND)
-
     [(taken, [(origin, rows)])] = other.step(room=9).picked
-
     assert (taken.home, taken.clean, origin, paths(rows)) == ("a.example", False, HOST, ["/a", "/b"])
     assert taken.fence > dead.fences["a.example"]
     assert taken.age is not None
@@ -276,9 +267,7 @@ def test_the_end_of_a_session_leaves_none_of_its_keys(crawl: Crawl) -> None:
 def test_goodbye_with_all_homes_left_ends_the_session_at_once(crawl: Crawl) -> None:
     one, other = holder(crawl, A, name="one"), crawl.process("other")
     other.step()
-
     one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)], bye=True)
-
     assert other.step().live == 1
     assert other.pick() == {HOST: ["/a"]}
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -12,7 +10,6 @@ from redis.exceptions import ConnectionError as NotConnected
 
 import polite
 from polite.events import Event, Granted
-from polite.frontier.frontier import Frontier
 from polite.integrations.prometheus import observe
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server, steady_wire
 from tests.support import fetch_all, now, scripted_gate
@@ -36,7 +33,7 @@ class Wire:
     def __init__(self) -> None:
         self.cut = False
 
-    async def __call__(self, execute: Callable[[], Any], key: str) -> Any:
+    async def __call__(self, execute, key):
         if self.cut:
             await asyncio.sleep(0.001)
             raise NotConnected("cut")
@@ -45,7 +42,7 @@ class Wire:
 
 async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_it_says_what_it_holds(server):
     wire, sent = Wire(), []
-    clients: list[Any] = [VirtualClient(server, wire), VirtualClient(server)]
+    clients = [VirtualClient(server, wire), VirtualClient(server)]
     async with scripted_gate(pacing=PACING, store=clients[1], lease=LEASE_S) as other:
         async with scripted_gate(pacing=PACING, store=clients[0], lease=LEASE_S) as gate:
             permit = gate.permit(PAGE)
@@ -62,13 +59,13 @@ async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_i
 
 
 @asynccontextmanager
-async def cut_off_at_a_turn(server: VirtualServer, wire: Wire) -> AsyncIterator[tuple[Frontier, Frontier]]:
+async def cut_off_at_a_turn(server, wire):
     """Yield a frontier that took over the home of a process that was killed, and is cut off at the turn there; and another one."""
     async with AsyncExitStack() as stack:
         # Leaving the first one says that it could not write.
         stack.push(lambda kind, *_: kind is RuntimeError)
 
-        async def opened(client: Any, **options: Any) -> Frontier:
+        async def opened(client, **options):
             gate = await stack.enter_async_context(scripted_gate(pacing=PACING, **options))
             return await stack.enter_async_context(
                 polite.open_frontier(gate, store=client, crawl="news", lease=LEASE_S)
@@ -108,7 +105,7 @@ async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_
 
 async def test_an_outage_is_counted_and_told(server: VirtualServer, caplog: pytest.LogCaptureFixture) -> None:
     wire, registry = Wire(), CollectorRegistry()
-    client: Any = VirtualClient(server, wire)
+    client = VirtualClient(server, wire)
     async with scripted_gate(store=client, lease=LEASE_S) as gate:
         observe(gate, registry=registry)
         async with gate.permit(PAGE):

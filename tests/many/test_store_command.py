@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,21 +16,19 @@ from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.stores.redis.changes import Hold, Out, Postpone
 from polite.stores.redis.opening import open_shared
-from tests.many.servers import ValkeyCluster, ValkeyServer
-from tests.many.stepping import SECOND, Crawl, Process, digest, put
+from tests.many.stepping import SECOND, Crawl, digest, put
 from tests.many.test_link import acl_rules
 
 SITE = Origin.of("https://site.example/")
 
 
 @pytest.fixture
-def polite(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def polite(capsys):
     """Run the command; return what it prints. A failure prints its status and its message."""
 
     def run(*arguments: str) -> str:
         capsys.readouterr()
-        status = main(["store", *arguments])
-        printed = capsys.readouterr()
+        status, printed = main(["store", *arguments]), capsys.readouterr()
         errors = [line for line in printed.err.splitlines() if "appendonly" not in line]
         return printed.out if not status else f"{status} " + "\n".join(errors)
 
@@ -48,13 +44,13 @@ def join(url: str, name: str = "news", **terms: str) -> None:
     asyncio.run(join())
 
 
-def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+def begun(valkey, name="news"):
     join(valkey.url, name, order="fifo")
     return Crawl(valkey, f"polite:{{{name}:0}}:")
 
 
 @pytest.fixture
-def crawl(valkey: ValkeyServer) -> Process:
+def crawl(valkey):
     process = begun(valkey).process("one")
     process.put("https://held.example/1", "https://held.example/2")
     process.take("held.example")
@@ -64,9 +60,8 @@ def crawl(valkey: ValkeyServer) -> Process:
     return process
 
 
-def test_ls_has_a_line_a_crawl(valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]) -> None:
+def test_ls_has_a_line_a_crawl(valkey, crawl, polite):
     begun(valkey, "other")
-
     assert polite("ls", valkey.url).splitlines() == [
         "news  4 waiting, 0 done, 0 refused, 0 dropped; 1 session, 1 home held, 1 in line, 1 later",
         "other  0 waiting, 0 done, 0 refused, 0 dropped; 0 sessions, 0 homes held, 0 in line, 0 later",
@@ -182,7 +177,7 @@ def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(valkey, 
     assert polite("show", valkey.url, "--crawl", "r").endswith("there is no crawl 'r'")
 
 
-def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: Callable[..., str]) -> None:
+def test_a_cluster_is_listed_and_purged(valkey_cluster, polite):
     join(valkey_cluster.url)
     for number in range(8):
         prefix = f"polite:{{news:{number}}}:"
@@ -211,20 +206,17 @@ def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: C
 )
 def test_wrong_usage_is_named(valkey, polite, arguments: list[str], wrong: str):
     message = polite(*(valkey.url if each == "URL" else each for each in arguments))
-
     assert message.startswith("2 polite: ")
     assert wrong in message
     assert "hunter2" not in message
 
 
-def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_come_from_variables_and_the_documented_acl_is_enough(valkey, crawl, polite, monkeypatch):
     valkey.client.execute_command("ACL", "SETUSER", "polite-operator", "reset", *acl_rules("polite-operator"))
     monkeypatch.setenv("POLITE_STORE_USER", "polite-operator")
     monkeypatch.setenv("POLITE_STORE_PASSWORD", "hunter2")
     try:
-        outputs: list[Any] = [
+        outputs = [
             polite("ls", valkey.url),
             polite("show", "https://held.example", valkey.url, "--crawl", "news"),
         ]

@@ -13,8 +13,7 @@ class _Row:
     def __init__(self) -> None:
         self.owner: FakeHomes | None = None
         self.since: float | None = None
-        self.free_at = 0.0
-        self.clean = True
+        self.free_at, self.clean = 0.0, True
         self.state: str | None = None
 
 
@@ -28,14 +27,11 @@ class FakeStore:
     """
 
     def __init__(self, clock: Clock, *, lease_s: float = 15.0, seed: int = 0, slow_s: float = 0.05) -> None:
-        self.clock = clock
-        self.lease_s = lease_s
+        self.clock, self.lease_s = clock, lease_s
         self.rows: dict[str, _Row] = {}
         self.fences = 0
         self.processes: list[FakeHomes] = []
-        self.random = random.Random(seed)
-        self.slow_s = slow_s
-        self.takes = 0
+        self.random, self.slow_s, self.takes = random.Random(seed), slow_s, 0
 
     def process(self) -> "FakeHomes":
         return FakeHomes(self)
@@ -60,8 +56,7 @@ class FakeHomes:
     quantum_s = 5.0
 
     def __init__(self, store: FakeStore) -> None:
-        self.store = store
-        self.clock = store.clock
+        self.store, self.clock = store, store.clock
         self.lease = Lease(self.clock)
         self.lease.until = float("inf")
         self.homes: dict[str, Home] = {}
@@ -149,8 +144,7 @@ class FakeHomes:
             return
         rest_s, state = self.tenant.hand_over(home.name)
         assert state is None or len(state.encode()) <= 1_000
-        now = self.clock.monotonic()
-        row = self.store.row(home.name)
+        now, row = self.clock.monotonic(), self.store.row(home.name)
         row.owner, row.since, row.free_at, row.clean, row.state = None, now, now + rest_s, True, state
         home.over = True
         del self.homes[home.name]

@@ -1,7 +1,6 @@
 """Homes: which process may send what. Names that all processes share, and the state that goes from owner to owner."""
 
 from base64 import b85encode
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +26,6 @@ class Book:
 
 def test_an_origin_is_at_home_at_its_registrable_domain_or_its_host_without_one() -> None:
     names = HomeNames("domain", domain_of=domain_of)
-
     assert names.of_scope(SITE) == names.of_scope(ScopeName("domain", "site.test")) == "site.test"
     assert names.of_scope(Origin.of("https://[::1]/")) == "[::1]"
 
@@ -45,7 +43,6 @@ def test_all_urls_of_an_origin_have_the_home_that_a_function_names() -> None:
 
 def test_with_addresses_tasks_are_at_home_at_the_first_and_turns_need_the_host_too() -> None:
     names = HomeNames("address", addresses=Book())
-
     assert names.of_tasks(SITE) == names.of_scope(ScopeName("address", "192.0.2.1")) == "address 192.0.2.1"
     assert names.of_scope(SITE) == "www.site.test"
     assert names.of_tasks(Origin.of("https://other.test")) == "address unknown"
@@ -63,14 +60,13 @@ def test_homes_that_cannot_be_named_are_refused() -> None:
 
 def test_opening_hours_and_divided_scopes_have_no_home() -> None:
     names = HomeNames(divided=lambda scope: scope == ScopeName("crawl", ""))
-
     assert names.of_scope(OpeningHours(SITE)) is None
     assert names.of_scope(ScopeName("crawl", "")) is None
     assert names.of_scope(ScopeName("customer", "acme")) == "customer acme"
 
 
 @pytest.mark.parametrize("scope", [1, None, ("a", "b")])
-def test_a_scope_whose_hash_another_process_does_not_know_is_refused(scope: Any) -> None:
+def test_a_scope_whose_hash_another_process_does_not_know_is_refused(scope):
     with pytest.raises(InvalidOption, match="Origin, ScopeName or str"):
         scope_name(scope)
 
@@ -80,18 +76,16 @@ SCOPES = TEXTS | st.builds(ScopeName, TEXTS, TEXTS)
 
 
 @given(SCOPES, SCOPES)
-def test_two_scopes_never_have_one_name(one: Any, other: Any) -> None:
+def test_two_scopes_never_have_one_name(one, other):
     assert (scope_name(one) == scope_name(other)) is (one == other and type(one) is type(other))
 
 
 SAVED = st.builds(
     SavedScope,
     TEXTS.map(scope_name),
-    st.floats(0.0, 1e6),
-    st.floats(0.0, 1e6),
+    *[st.floats(0.0, 1e6)] * 2,
     st.binary(max_size=200).map(lambda memory: b85encode(memory).decode()),
-    st.integers(0, 100),
-    st.integers(0, 100),
+    *[st.integers(0, 100)] * 2,
     st.booleans(),
     pages=st.integers(0, 10**9),
     octets=st.integers(0, 2**63),
@@ -104,7 +98,6 @@ SAVED = st.builds(
 def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(scopes, unclean_s):
     text, left_out_s = encoded(HomeState(tuple(scopes), unclean_s))
     state = decoded(text)
-
     assert text is None or len(text.encode()) <= 1_000
     assert state is not None
     told = {each.name for each in state.scopes}

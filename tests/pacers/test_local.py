@@ -1,13 +1,11 @@
 """Turns granted to tasks and to callbacks: one timer for all, cancelled requests, and limits that change."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from polite.errors import GateClosed
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import Turn
 from polite.testing import ManualClock
 
 A = "a.example"
@@ -22,7 +20,7 @@ async def settle_down() -> None:
         await asyncio.sleep(0)
 
 
-async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
+async def taken(pacer, pause_s=1.0, *scopes):
     turn = await pacer.acquire(scopes or (A,))
     pacer.settle(turn, pause_s)
     pacer.release(turn)
@@ -45,7 +43,7 @@ async def test_any_number_of_waiters_needs_one_timer() -> None:
 
 async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> None:
     class HastyClock(ManualClock):
-        def call_at(self, when: float, callback: Callable[[], None]) -> object:
+        def call_at(self, when, callback):
             early = when - 0.01 if when - 0.01 > self.monotonic() else when
             return super().call_at(early, callback)
 
@@ -144,7 +142,7 @@ async def test_a_callback_that_raises_takes_no_turn_from_others_that_are_due() -
     for scope in "abc":
         await taken(pacer, 1.0, scope)
 
-    def called(turn: Turn, _: Exception | None) -> None:
+    def called(turn, _):
         calls.append(turn.narrowest)
         if turn.narrowest == "a":
             raise RuntimeError("a defect")

@@ -1,7 +1,6 @@
 """SharedPacer: turns only at homes that this process holds, whatever happens to them meanwhile."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ def shared(store, policy=None, homes=None, *, one=False):
     """Return the pacer and the homes of a new process. `one`: all scopes have one home."""
     policies = EffectivePolicies(policy or PacingPolicy())
     resolver = policies.scopes
-    divided: Any = resolver.divided if isinstance(resolver, ScopeResolver) else lambda _: False
+    divided = resolver.divided if isinstance(resolver, ScopeResolver) else lambda _: False
     names = HomeNames(lambda _: "everything") if one else HomeNames(divided=divided)
     homes = homes or store.process()
     pacer = SharedPacer(LoopClock(), homes, names, policies, lease_s=store.lease_s)
@@ -35,11 +34,11 @@ def shared(store, policy=None, homes=None, *, one=False):
     return pacer, homes
 
 
-def store(**options: Any) -> FakeStore:
+def store(**options):
     return FakeStore(LoopClock(), **options)
 
 
-async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s: float = 1.0) -> float:
+async def fetch(pacer, *scopes, takes_s=0.0, delay_s=1.0):
     turn = await pacer.acquire(scopes)
     granted = now()
     await asyncio.sleep(takes_s)
@@ -94,15 +93,14 @@ async def test_a_request_that_begins_anew_is_the_first_of_its_queue() -> None:
     await asyncio.sleep(1.0)
     homes.leave_all()
     await asyncio.sleep(0.5)
-    second = asyncio.create_task(noted("second"))
-    await asyncio.gather(first, second)
+    await asyncio.gather(first, asyncio.create_task(noted("second")))
 
     assert order == ["first", "second"]
 
 
 async def test_acquire_later_calls_back_at_a_held_home_only() -> None:
     pacer, homes = shared(store())
-    calls: list[Any] = []
+    calls = []
     without = pacer.acquire_later([A], lambda *call: calls.append(call))
     await homes.take("a.test")
     request = pacer.acquire_later([A], lambda *call: calls.append(call))
@@ -119,7 +117,7 @@ async def test_acquire_later_calls_back_at_a_held_home_only() -> None:
 async def test_acquire_later_tells_of_a_home_that_is_lost_when_the_turn_comes() -> None:
     pacer, homes = shared(store())
     await fetch(pacer, A, delay_s=5.0)
-    errors: list[Any] = []
+    errors = []
     pacer.acquire_later([A], lambda _, error: errors.append((now(), type(error))))
     homes.lose_all()
     await asyncio.sleep(6.0)
@@ -249,14 +247,13 @@ async def test_what_was_learned_and_failures_go_with_the_home() -> None:
         ("unknown", (7.0, None)),
     ],
 )
-async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(how: str, left: Any) -> None:
+async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(how, left):
     pacer, homes = shared(store(), PacingPolicy(min_delay=7.0))
     if how == "open":
         await pacer.acquire([A])
     elif how == "never used":
         pacer.take_over(Home("a.test", 1, homes.lease, now()), TakenHome(50.0, 1.0, clean=True, state=None))
         await asyncio.sleep(20.0)
-
     assert pacer.hand_over("a.test") == left
 
 
@@ -281,8 +278,7 @@ async def test_many_scopes_of_a_home_are_bounded_and_the_rest_is_handed_over() -
     _, state = pacer.hand_over("~ everything")
 
     assert remembered < 1_500
-    assert len(pacer._by_scope) == 0
-    assert state == '{"s":[["https://h7.test",1000.0]]}'
+    assert (len(pacer._by_scope), state) == (0, '{"s":[["https://h7.test",1000.0]]}')
 
 
 async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> None:
@@ -290,10 +286,8 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
     for number in range(200):
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=100.0 + number)
     rest_s, state = pacer.hand_over("~ everything")
-
     assert len(state.encode()) <= 1_000
-    told = state.count("https://")
-    assert rest_s == pytest.approx(100.0 + 199 - told, abs=0.1)
+    assert rest_s == pytest.approx(100.0 + 199 - state.count("https://"), abs=0.1)
 
 
 CRAWL = ScopeName("crawl", "")
@@ -304,11 +298,9 @@ DIVIDED = Scopes(
 
 
 async def test_divided_scopes_need_no_home_and_have_a_share() -> None:
-    kept = store()
-    pacer, homes = shared(kept, PacingPolicy(scopes=DIVIDED))
+    pacer, homes = shared(store(), PacingPolicy(scopes=DIVIDED))
     homes.counted = 4
-    scopes = ScopeResolver(DIVIDED)(Target.of("https://a.test/"))
-    pacer.give_back(await pacer.acquire(scopes))
+    pacer.give_back(await pacer.acquire(ScopeResolver(DIVIDED)(Target.of("https://a.test/"))))
 
     policies = pacer._divided._scopes
     assert policies is not None

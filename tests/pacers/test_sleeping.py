@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -27,7 +26,7 @@ class LeapingClock(LoopClock):
     def monotonic(self) -> float:
         return super().monotonic() + self.slept_s
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def call_at(self, when, callback):
         return super().call_at(when - self.slept_s, callback)
 
 
@@ -39,7 +38,7 @@ class StillClock(LoopClock):
     def monotonic(self) -> float:
         return super().monotonic() - self.slept_s
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def call_at(self, when, callback):
         # A microsecond at least: virtual time does not go on by itself, as real time does while we compute.
         return asyncio.get_running_loop().call_later(max(1e-6, when - self.monotonic()), callback)
 

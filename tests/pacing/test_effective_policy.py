@@ -22,7 +22,6 @@ def test_what_differs_at_one_origin_changes_no_other_and_keeps_its_earlier_optio
     policies = EffectivePolicies(of_many())
     changed = policies.replace(policies.policy.override("https://new.example", min_delay=7))
     replaced = policies.replace(policies.policy.override(HOSTS[0], concurrency=3))
-
     assert (changed, replaced) == ({Origin.of("https://new.example")}, {HOSTS[0]})
     assert [policies.of(host).policy.min_delay for host in HOSTS[:2]] == [2, 2]
     assert [policies.concurrency(host) for host in HOSTS[:2]] == [3, 1]
@@ -88,8 +87,7 @@ async def test_the_most_specific_of_url_scope_and_address_range_decides_each_opt
     }
     async with scripted_gate(ScriptedTransport(), pacing=pacing, addresses=names) as gate:
         for url, min_delay in expected.items():
-            explained = await gate.explain(f"{url}/a")
-            assert explained.pause.seconds == min_delay
+            assert (await gate.explain(f"{url}/a")).pause.seconds == min_delay
         assert (
             "policy: min_delay=7 for https://*.acme.test; min_delay=6 for customer acme; min_delay=3, max_pages=9"
             in str(await gate.explain("https://x.acme.test/"))
@@ -133,6 +131,5 @@ def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -
     policies = EffectivePolicies(
         PacingPolicy(min_delay=2).override(HOSTS[0], min_delay=40).override(HOSTS[1], jitter=0.5)
     )
-
     assert policies.longest_delay_s(0.0) == 60.0
     assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0

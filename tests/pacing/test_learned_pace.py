@@ -5,7 +5,6 @@ import random
 import struct
 import tracemalloc
 from collections import deque
-from typing import Any
 
 import pytest
 
@@ -40,7 +39,6 @@ REACH = {
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_crawl_of_two_hours_gets_most_of_what_a_host_gives(host: str) -> None:
     pages, refused = reached(host, 2, PacingPolicy())
-
     least, most = REACH.get(host, (92, 1))
     assert round(pages) >= least
     assert refused <= most
@@ -101,7 +99,7 @@ async def test_an_origin_of_a_slowed_scope_has_its_concurrency_again_once_it_res
 class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         given = {"min_delay": 2.0, "random": lambda: 0.0} | options
         self.least_s, self.law = given["min_delay"], LearnedPace(DelayThrottle(**given))
         self.wall, self.memory, self.pause = 1e9, b"", Pause(0.0, "")
@@ -144,7 +142,6 @@ def test_a_slow_limit_that_is_lifted_is_forgotten_within_hours(limit: Host, hour
     crawl = Crawl(min_delay=1.0)
     crawl.of(limit, 6 * 3_600, 429)
     crawl.of(Bucket(1e9, 1e9), (6 + hours) * 3_600, 429)
-
     assert (crawl.pause.seconds, crawl.memory) == (1.0, b"")
 
 
@@ -154,7 +151,6 @@ def test_a_host_that_refuses_at_random_is_not_slowed_without_a_bound() -> None:
         status = chance.choices((200, 429), (99, 1))[0]
         crawl.get(status)
         pages, refused = pages + (status == 200), refused + (status == 429)
-
     assert pages > 0.4 * 48 * 3_600
 
 
@@ -175,9 +171,7 @@ def test_a_host_that_blocks_for_long_is_hardly_provoked(block_s: float, least: f
                 until = now + block_s
             return now >= until, None
 
-    delays = Crawl(min_delay=1.0).of(Blocking(), 48 * 3_600, 429)
-
-    assert len(delays) > least * 48 * 3_600 / 3.0
+    assert len(Crawl(min_delay=1.0).of(Blocking(), 48 * 3_600, 429)) > least * 48 * 3_600 / 3.0
 
 
 def test_what_one_response_asks_for_is_not_the_limit() -> None:
@@ -203,7 +197,6 @@ def test_what_one_response_asks_for_is_not_the_limit() -> None:
 
 def test_who_is_refused_once_keeps_the_delay_and_is_forgotten_after_an_hour() -> None:
     crawl = Crawl()
-
     assert [crawl.get(status) for status in (200, 429, 200)] == [2.0, 10.0, 2.0]
     assert crawl.memory
     assert {crawl.get(200) for _ in range(1_800)} == {2.0}
@@ -226,7 +219,6 @@ def test_what_was_sent_before_the_refusal_was_known_is_no_news() -> None:
 
 def test_retry_after_is_a_floor_and_not_the_whole_truth() -> None:
     crawl = Crawl()
-
     assert [crawl.get(429, after_s=3.0) for _ in range(4)] == [3.0, 10.0, 20.0, 40.0]
     assert crawl.get(429, after_s=300.0) == 300.0
 
@@ -251,15 +243,13 @@ def test_a_wall_clock_that_is_set_back_or_ahead_neither_speeds_up_nor_stops_it()
 async def test_without_learning_only_refusals_in_a_row_are_counted() -> None:
     async with opened(pacing=PacingPolicy(learn=False)) as (gate, _):
         times = [await visit(gate, status=status) for status in (429, 429, 200, 429, 200, 200)]
-
     assert [round(gap) // 10 for gap in gaps(times)] == [1, 2, 0, 1, 0]
 
 
 def test_what_is_remembered_is_small_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned_pace, "_MOST_ORIGINS", 1_000)
     memories, origins = Memories(), [Origin.of(f"https://{number}.test") for number in range(1_001)]
-    texts = [origin.text for origin in origins]
-    crawl = Crawl()
+    texts, crawl = [origin.text for origin in origins], Crawl()
     crawl.get(429)
     tracemalloc.start()
     for origin in origins[1:]:
@@ -279,7 +269,6 @@ def test_what_is_remembered_is_small_and_bounded(monkeypatch: pytest.MonkeyPatch
 def test_a_memory_that_was_damaged_is_not_used(damaged: bytes) -> None:
     memories = Memories()
     memories.restore(ORIGIN, damaged)
-
     assert memories.of(ORIGIN) == b""
 
 
@@ -310,8 +299,7 @@ def test_a_throttle_of_ones_own_has_a_memory_beside_that_of_the_default() -> Non
 @pytest.mark.virtual_time
 async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body() -> None:
     events: list[Event] = []
-    pacing = PacingPolicy(detect_refusals=True)
-    async with opened(pacing=pacing, listener=events.append) as (gate, _):
+    async with opened(pacing=PacingPolicy(detect_refusals=True), listener=events.append) as (gate, _):
         for number, status in enumerate((200, 429, 200, 200, 200, 200)):
             async with gate.permit(PAGE) as permit:
                 challenge = {"cf-mitigated": "challenge"} if number == 4 else {}

@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -32,17 +31,17 @@ class Raising:
 
 
 class Odd:
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         self.answer = answer
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Any:
+    def rest(self, outcome, given):
         return self.answer
 
 
 QUICK: tuple[Throttle, ...] = (Odd(Pause(0.0, "quick")), Jittered(Longest(MinDelay(0.0)), 0.5))
 
 
-def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
+def rest(answer, outcome=WELL):
     policy = PacingPolicy(min_delay=2.0, backoff=10.0)
     return EffectivePolicies(policy, Odd(answer)).of(ORIGIN).rest(outcome, GIVEN)
 
@@ -62,9 +61,8 @@ def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
         (Raising(), 2.0),
     ],
 )
-def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, least_s: float) -> None:
+def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer, least_s):
     pause = rest(answer)
-
     assert (type(pause), pause.seconds, pause.strike) == (Pause, least_s, False)
     assert "the throttle" in pause.because
 
@@ -80,9 +78,7 @@ def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, leas
 )
 def test_no_throttle_is_quicker_than_the_policy(throttle, outcome, pace, least_s, strike):
     policies = EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), throttle)
-
     pause = policies.of(ORIGIN).rest(outcome, ThrottleContext(pace, 0, 0.0))
-
     assert pause.seconds >= least_s
     assert pause.strike is strike
     assert "is shorter" in pause.because
@@ -140,7 +136,7 @@ class Awaited:
         (lambda outcome, given: Pause(1.0, ""), "lambda"),
     ],
 )
-def test_what_is_no_throttle_is_refused_when_the_gate_opens(throttle: Any, named: str) -> None:
+def test_what_is_no_throttle_is_refused_when_the_gate_opens(throttle, named):
     with pytest.raises(InvalidOption, match=f"throttle.*{named}"):
         require_throttle(throttle)
     if named in {"MinDelay", "Awaited", "lambda"}:
@@ -157,8 +153,6 @@ def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFi
     policies = EffectivePolicies(PacingPolicy(min_delay=2.0), throttle)
 
     odd.answer = 20.0
-    pause = policies.of(ORIGIN).rest(Outcome(200), GIVEN)
-
-    assert pause.seconds == 2.0
+    assert policies.of(ORIGIN).rest(Outcome(200), GIVEN).seconds == 2.0
     assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
     assert caplog.records[0].levelname == "ERROR"

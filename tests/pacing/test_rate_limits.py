@@ -21,24 +21,15 @@ def gaps(limit: str = "", policy: str = "") -> list[float]:
 
 
 def test_both_fields_are_lists_of_named_items() -> None:
-    found = said('"d";r=50;t=30', '"d";q=100;w=60, day;q=5000;w=86400;qu="requests"')
-
-    assert found == RateLimits(
+    assert said('"d";r=50;t=30', '"d";q=100;w=60, day;q=5000;w=86400;qu="requests"') == RateLimits(
         (Quota("d", 100, 60, of_requests=True), Quota("day", 5000, 86400, of_requests=True)),
         (Remainder("d", 50, 30),),
     )
 
 
 MALFORMED = [
-    *(
-        "",
-        "100",
-        "limit=100, remaining=50, reset=50",
-        '"d"',
-        '"d";q=-1;w=60',
-        '"d";q=1.5;w=60',
-        '"d";q="1";w=60',
-    ),
+    *("", "100", "limit=100, remaining=50, reset=50", '"d"'),
+    *(f'"d";q={quota};w=60' for quota in ("-1", "1.5", '"1"')),
     *('"d";q=100;w=60,', '("d");q=100;w=60', "5;q=100;w=60", '"d";q=100;w=60' + " " * 5_000),
 ]
 
@@ -56,10 +47,8 @@ def test_a_window_is_divided_by_its_quota_and_the_time_left_by_what_is_left() ->
 
 def test_octets_are_no_requests() -> None:
     policy = '"d";q=1000000;w=60;qu="content-bytes"'
-
     assert gaps('"d";r=5000;t=60', policy) == []
-    found = said('"d";r=0;t=60', policy)
-    assert found.wait_s == 61.0
+    assert said('"d";r=0;t=60', policy).wait_s == 61.0
 
 
 @pytest.mark.parametrize(
@@ -75,9 +64,7 @@ def test_octets_are_no_requests() -> None:
     ],
 )
 def test_a_spent_quota_waits_for_its_reset(limit: str, policy: str, wait_s: float | None) -> None:
-    found = said(limit, policy)
-
-    assert found.wait_s == wait_s
+    assert said(limit, policy).wait_s == wait_s
 
 
 def test_the_lines_of_a_field_are_one_list() -> None:
@@ -86,7 +73,6 @@ def test_the_lines_of_a_field_are_one_list() -> None:
         ("ratelimit-policy", '"b";q=1;w=3'),
         ("RATELIMIT", '"a";r=0;t=1'),
     ]
-
     assert reported(200, headers, lambda: 0.0).rate_limits == said('"a";r=0;t=1', '"a";q=1;w=2, "b";q=1;w=3')
 
 
@@ -122,7 +108,6 @@ def slowest(known: KnownQuotas, now: float) -> float | None:
 
 def test_a_policy_holds_for_an_hour_or_its_window() -> None:
     short, long = learned((0.0, "", '"d";q=1;w=5')), learned((0.0, "", '"d";q=10;w=7200'))
-
     assert [slowest(short, now) for now in (0.0, 3_599.0, 3_600.0)] == [5.0, 5.0, None]
     assert [slowest(long, now) for now in (7_199.0, 7_200.0)] == [1_200.0, None]
     assert not short.by_origin
@@ -146,9 +131,7 @@ def test_a_newer_response_replaces_what_an_older_one_said_of_the_same_policy() -
         (0.0, '"d";r=2;t=60', '"d";q=10;w=60, "e";q=1;w=1'), (1.0, '"d";r=0;t=9', '"d";q=60;w=60')
     )
     octets = learned((0.0, "", '"d";q=10;w=60'), (1.0, "", '"d";q=10;w=60;qu="content-bytes"'))
-
     parts = learned((0.0, "", '"d";q=1;w=9;pk=:Zm9v:'), (1.0, "", '"d";q=1;w=2;pk=:YmFy:'))
-
     assert (slowest(known, 1.0), slowest(octets, 1.0), slowest(parts, 1.0)) == (1.0, None, 9.0)
 
 
@@ -157,8 +140,7 @@ def test_quotas_policies_and_origins_are_bounded(monkeypatch: pytest.MonkeyPatch
     many = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
     known = learned(*((float(n), "", f'"p{n}";q=1;w={n}') for n in range(1, 50)))
 
-    assert len(many.quotas) == 16
-    assert len(known.by_origin[SITE.text]) == 8
+    assert (len(many.quotas), len(known.by_origin[SITE.text])) == (16, 8)
     assert slowest(known, 50.0) == 49.0
     for number in range(20):
         known.learn(Origin.of(f"https://{number}.test"), many, 0.0)

@@ -1,7 +1,6 @@
 """The scopes of a URL beside its origin: which there are, in which order, and what holds for each."""
 
 import sys
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ def customer(target: Target) -> str | None:
     return "acme" if "shop" in target.origin.host else None
 
 
-def bound(**options: Any) -> ScopeResolver:
+def bound(**options):
     return ScopeResolver(
         Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
     )
@@ -46,7 +45,6 @@ def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
 def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
     crawl, acme = ScopeLimit(0.0, 100), ScopeLimit(5.0)
     scopes = bound(crawl=crawl, custom=(CustomScope("customer", customer, acme),))
-
     assert [scopes.limit(scope) for scope in scopes(TARGET)] == [None, acme, crawl]
     assert scopes.limit(ScopeName("domain", "example.com")) is None
     assert scopes.limit("anything") is None
@@ -69,7 +67,7 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
         (lambda: PacingPolicy(scopes=("domain",)), "PacingPolicy: scopes"),
     ],
 )
-def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
+def test_what_is_no_scope_is_refused_by_name(make, message):
     with pytest.raises(InvalidOption, match=message):
         make()
 
@@ -89,7 +87,6 @@ def test_a_hosts_domain_is_the_registered_one(host: str, domain: str | None) -> 
 async def test_without_the_list_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
     pacing = polite.PacingPolicy(scopes=polite.Scopes(domain=polite.ScopeLimit()))
-
     with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[domains\]'"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing):
             pass

@@ -48,9 +48,7 @@ def test_t4_a_refusal_delays_for_its_retry_after(outcome: Outcome, expected: Pau
 @pytest.mark.parametrize("asked", [None, math.nan, -1.0])
 def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked: float | None) -> None:
     throttle = DelayThrottle(backoff=10.0, max_backoff=100.0, random=lambda: 0.0)
-
     pauses = [throttle.rest(Outcome(503, asked), context(None, strikes)) for strikes in (0, 1, 2, 3, 4)]
-
     assert [pause.seconds for pause in pauses] == [10.0, 20.0, 40.0, 80.0, 100.0]
     assert pauses[1] == Pause(20.0, "status 503, refusal 2 in a row: back-off 20 s", strike=True)
     spread = DelayThrottle(backoff=10.0, random=lambda: 1.0)
@@ -67,10 +65,8 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
 def test_jitter_only_adds_and_every_pause_can_be_settled(status, retry_after_s, crawl_delay, strikes, chance):
     plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
     outcome = Outcome(status, retry_after_s)
-
     least = plain.rest(outcome, context(crawl_delay, strikes))
     pause = jittery.rest(outcome, context(crawl_delay, strikes))
-
     assert 1.0 <= least.seconds <= pause.seconds <= 1.5 * least.seconds
     assert pause.seconds <= 1.5 * 86_400.0
     assert pause.strike == least.strike == (status in {429, 503})
@@ -117,7 +113,6 @@ def test_t3_a_request_rate_counts_within_its_window_only() -> None:
 )
 def test_a_slow_server_is_left_alone_for_longer_within_limits(elapsed_s, seconds):
     pause = Latency(5.0, least=1.0, most=10.0).rest(Outcome(200, elapsed_s=elapsed_s), NOTHING)
-
     assert (None if pause is None else pause.seconds) == seconds
     policy = DelayThrottle(latency_factor=4.0)
     assert (policy.rest(Outcome(200, elapsed_s=2.0), NOTHING).seconds, policy.timed) == (8.0, True)
@@ -125,7 +120,6 @@ def test_a_slow_server_is_left_alone_for_longer_within_limits(elapsed_s, seconds
 
 def test_a_composition_takes_the_longest_and_every_strike() -> None:
     throttle = Longest(MinDelay(1.0), CrawlDelay(60.0), RetryAfter(600.0), BackOff(10.0))
-
     assert throttle.rest(Outcome(200), NOTHING) == Pause(1.0, "min_delay 1 s")
     assert throttle.rest(Outcome(200), asking(crawl_delay=7.0)) == Pause(7.0, "Crawl-delay 7 s")
     refused = throttle.rest(Outcome(429, retry_after_s=2.0), asking(crawl_delay=7.0))

@@ -3,7 +3,6 @@
 import math
 import random
 import time
-from collections.abc import Hashable
 
 import pytest
 
@@ -43,8 +42,7 @@ def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other(
 
 
 def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
-    turnstile = Turnstile()
-    size = 40
+    turnstile, size = Turnstile(), 40
     for scope in range(size):
         turnstile.hold(scope, float(scope))
     circle = [turnstile.request((scope, (scope + 1) % size), -1.0) for scope in reversed(range(size))]
@@ -72,10 +70,8 @@ def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bo
 
 def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
     turnstile = Turnstile(concurrency=2, provisional_s=1.0)
-
     turnstile.request((A, IP), 0.0, provisional_s=5.0)
     turnstile.request((B,), 0.0, provisional_s=0.5)
-
     assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, B)] == [5.0, 1.0, 1.0]
 
 
@@ -100,14 +96,12 @@ def test_a_delay_that_is_no_time_and_a_turn_that_waits_are_errors(seconds: float
 def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
     turnstile = Turnstile(provisional_s={A: 3.0, IP: 1.0}.__getitem__)
     turnstile.release(turnstile.request((A, IP), 0.0, provisional_s=7.0), 0.0)
-
     assert turnstile.outlook((A,), 0.0).ready_at == 7.0
     assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
 
 
 def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
     turnstile = Turnstile(provisional_s=lambda _: math.inf)
-
     with pytest.raises(InvalidOption, match="the delay of 'a.*got inf"):
         turnstile.request((A,), 0.0)
 
@@ -164,11 +158,10 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile.hold(IP, 20.0, "shared address")
     for _ in range(2):
         turnstile.request((IP,), 0.0)
-
     assert turnstile.outlook((A, IP), 0.0) == Outlook(20.0, IP, 2, 0, "shared address", None)
 
 
-def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
+def pass_by(turnstile, now, requests, key):
     for _ in range(requests):
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
 
@@ -177,9 +170,7 @@ def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
     turnstile = Turnstile()
     for at in range(1_000):
         finish(turnstile, turnstile.request((at, ("ip", at), ALL), 0.0), 0.0, 0.0)
-
     pass_by(turnstile, 100.0, 10_000, A)
-
     assert len(turnstile) <= 2
 
 
@@ -213,7 +204,6 @@ def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
     for at in range(5_000):
         now = float(at)
         finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
-
     assert len(turnstile) < 500
 
 

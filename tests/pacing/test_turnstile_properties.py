@@ -74,8 +74,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(data=st.data(), urgent=st.booleans())
     def request(self, data: st.DataObject, urgent: bool) -> None:
-        scopes = data.draw(st.sampled_from(self.orders))
-        now = self.now
+        scopes, now = data.draw(st.sampled_from(self.orders)), self.now
         self.asked += 1
         place = (not urgent, self.asked)
         turn = self.turnstile.request(scopes, now, urgent=urgent)
@@ -130,8 +129,7 @@ class Lives(RuleBasedStateMachine):
     )
     def change_limits(self, scope: str, limit: int, provisional_s: float, every: bool) -> None:
         """A policy is replaced: no rest gets shorter, and whoever may go now too goes after a rest."""
-        now = self.now
-        more = limit > self.limits[scope]
+        now, more = self.now, limit > self.limits[scope]
         self.limits[scope], self.provisional_s[scope] = limit, provisional_s
         self.turnstile.relimit(now, None if every else [scope])
         if more and self.places(scope):

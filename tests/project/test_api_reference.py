@@ -119,7 +119,6 @@ def contract_of(function: griffe.Function, owner: griffe.Class | None) -> str:
 
 def test_each_public_name_has_one_entry() -> None:
     entries = Counter(map(canonical, ENTRIES))
-
     assert {name: entries[canonical(name)] for name in public_names() if entries[canonical(name)] != 1} == {}
     assert [name for name, count in entries.items() if count != 1] == []
 

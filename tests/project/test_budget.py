@@ -27,19 +27,16 @@ def test_blank_lines_comments_and_docstrings_are_no_code():
 
 def test_the_package_is_within_its_budget():
     files = list((ROOT / "polite").rglob("*.py"))
-
     assert sum(code_lines(file.read_text()) for file in files) <= CODE_LINES
     assert len(files) <= FILES
 
 
 def test_the_tests_are_within_their_budget():
     files = (ROOT / "tests").rglob("*.py")
-
     assert sum(len(file.read_text().splitlines()) for file in files) <= TEST_LINES
 
 
 def test_nothing_new_lies_at_the_root():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-
     # It has all that is tracked, but for pyproject.toml: ./dev release compares.
     assert len(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]) <= AT_THE_ROOT

@@ -76,9 +76,7 @@ def blocks() -> dict[str, str]:
 @pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)
 def test_an_example_prints_what_it_says(example: doctest.DocTest) -> None:
     said: list[str] = []
-
     result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=said.append)
-
     assert result.failed == 0, "".join(said)
 
 
@@ -138,10 +136,8 @@ async def run_block(text: str) -> str:
 @pytest.mark.parametrize("name", blocks())
 def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
     text = blocks()[name]
-
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         message = runner.run(asyncio.wait_for(run_block(text), 3_600.0))
-
     assert message.startswith("configuration: ") == (name in {"InvalidUserAgent", "InvalidOption"})
     assert bool(fetched) == ("session.get(" in text)
 
@@ -176,8 +172,7 @@ Crawl-delay 0.2 s
 def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
     """When a server of the example's saw which path: only time is not the real one."""
     seen: list[tuple[float, str]] = []
-    real_response = web.Response
-    real_server = web.Server
+    real_response, real_server = web.Response, web.Server
 
     def run(main: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -232,7 +227,6 @@ async def test_a_link_that_is_no_url_ends_no_process_of_many(capsys: pytest.Capt
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-
     assert capsys.readouterr().out == PRINTED[name]
 
 
@@ -240,8 +234,6 @@ def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.C
 def test_the_embedded_gate_asks_for_robots_txt_once_keeps_gaps_and_rewrites_nothing(today, hits, tmp_path):
     example = tmp_path / "example.py"
     example.write_text((EXAMPLES / "embed_in_aiohttp.py").read_text().replace("/news/today?page=1", today))
-
     runpy.run_path(str(example), run_name="__main__")
-
     assert [path for _, path in hits] == ["/robots.txt", "/", "/news", today]
     assert all(later - earlier > 0.199 for (earlier, _), (later, _) in pairwise(hits))

@@ -21,7 +21,6 @@ HEAVY = ("aiohttp", "aiodns", "yarl", "rich", "sqlite3")
 
 def test_all_names_what_the_package_imports_and_nothing_else() -> None:
     imports = [node for node in ast.parse(INIT.read_text()).body if isinstance(node, ast.ImportFrom)]
-
     assert sorted(polite.__all__) == sorted(
         alias.asname or alias.name for node in imports for alias in node.names
     )
@@ -29,7 +28,6 @@ def test_all_names_what_the_package_imports_and_nothing_else() -> None:
 
 def test_the_form_of_the_package_is_that_of_what_is_compiled() -> None:
     built = [path for path in INIT.parent.rglob("turnstile.*") if path.suffix in (".so", ".pyd")]
-
     assert polite.__compiled__ is bool(built)
 
 
@@ -38,7 +36,6 @@ def test_importing_loads_no_http_client(statement: str) -> None:
     program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     # A process that measures coverage imports things of its own.
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-
     assert run_python(program, check=True, env=unmeasured).stdout == "\n"
 
 
@@ -51,8 +48,7 @@ def test_every_text_that_names_an_extra_names_the_distribution_and_each_is_offer
 
     named = {name for text in texts for name in re.findall(rf"([\w-]+)\[(?:{'|'.join(extras)})[\],]", text)}
 
-    assert project["name"] == "polite-crawl"
-    assert named == {"polite-crawl"}
+    assert (project["name"], named) == ("polite-crawl", {"polite-crawl"})
     # What only work on polite itself needs is in groups, which a wheel's metadata does not name.
     assert {*extras} == {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
 
@@ -83,7 +79,6 @@ def test_no_compiled_module_has_a_coroutine() -> None:
     # mypyc keeps the exception that is handled per thread: a coroutine that is suspended there leaves it to all others.
     modules = HOOK["hooks"]["custom"]["modules"]
     trees = {name: ast.parse((ROOT / name).read_text()) for name in modules}
-
     assert [
         name
         for name, tree in trees.items()

@@ -53,7 +53,6 @@ def names_of(file: str) -> list[str]:
 
 def test_every_requirement_and_practice_stands_in_its_map_once_and_in_order() -> None:
     sections = [f"{section} {chr(ord('a') + n)}" for section, count in POINTS.items() for n in range(count)]
-
     assert [row.id for row in REQUIREMENTS] == IDS
     assert [row.id for row in PRACTICES] == [*sections, "4"]
     assert all(row.what for row in REQUIREMENTS + PRACTICES)
@@ -77,9 +76,7 @@ def test_what_polite_holds_names_its_file_and_its_tests(row: Row) -> None:
             assert name in names_of(file), f"{file}::{name}"
         else:
             assert name == f"test_{row.id.lower()}_"
-            assert any(test.startswith(name) for test in names_of(file)), (
-                f"no test in {file} is named {name}..."
-            )
+            assert any(test.startswith(name) for test in names_of(file)), f"no test in {file}: {name}"
 
 
 def test_no_test_with_an_id_in_its_name_is_missing_from_the_map() -> None:

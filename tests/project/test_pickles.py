@@ -117,7 +117,6 @@ COPIES = [copy.copy, copy.deepcopy, lambda of: pickle.loads(pickle.dumps(of))]  
 @pytest.mark.parametrize("cls", value_classes(), ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 def test_a_value_comes_back_equal(cls: type) -> None:
     value = made(cls)
-
     for copied in COPIES:
         again = copied(value)
         assert type(again) is cls

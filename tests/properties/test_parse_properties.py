@@ -53,20 +53,16 @@ def test_nothing_in_a_file_or_path_is_an_error(body: bytes, dialect: Dialect, ag
 def test_bytes_and_str_decide_alike(body: str, dialect: Dialect, agent: str, path: str):
     as_bytes = parse(body.encode("utf-8", "surrogatepass"), dialect)
     as_str = parse(body, dialect)
-
     assert as_str.decide(agent, path) == as_bytes.decide(agent, path)
-    assert as_str.groups == as_bytes.groups
-    assert as_str.sitemaps == as_bytes.sitemaps
+    assert (as_str.groups, as_str.sitemaps) == (as_bytes.groups, as_bytes.sitemaps)
 
 
 @given(files, dialects, agents, paths)
 def test_a_group_for_another_agent_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
     before = parse(body, dialect).decide(agent, path)
-
     # A rule at the beginning of the file would join the group before it.
     other = "User-agent: nobody\nAllow: /a\nDisallow: /\nUser-agent: unknown\nDisallow: /\n"
     after = parse(other + body, dialect)
-
     assert after.decide(agent, path).allowed is before.allowed
     assert not after.decide("nobody", "/b")
 
@@ -77,9 +73,7 @@ def test_lines_and_groups_agree_on_what_a_rule_is(body: str, dialect: Dialect):
         line.number for line in lines(body.encode(), dialect) if line.field in (Field.ALLOW, Field.DISALLOW)
     }
     named = {line.number for line in lines(body.encode(), dialect) if line.field is Field.USER_AGENT}
-
     groups = parse(body, dialect).groups
-
     assert {number for group in groups for number in group.lines} == named
     assert {r.line for group in groups for r in group.rules} == {n for n in read if named and n > min(named)}
 
@@ -142,9 +136,7 @@ spelt = st.lists(st.sampled_from([" ", *SPELT.split()]), max_size=8).map("".join
 
 
 def file_of(rules: list[tuple[bool, str]]) -> str:
-    return "\n".join(
-        ["user-agent: *", *(f"{'allow' if allows else 'disallow'}: {rule}" for allows, rule in rules)]
-    )
+    return "\n".join(["user-agent: *", *(f"{'allow' if a else 'disallow'}: {rule}" for a, rule in rules)])
 
 
 @examples(500, fast=50)
@@ -160,9 +152,7 @@ def file_of(rules: list[tuple[bool, str]]) -> str:
 def test_a_slow_and_obvious_matcher_gives_the_same_answer(rules, path, read):
     dialect, equal = read
     rules = [(allows, rule.strip(" ")) for allows, rule in rules]
-
     bound = parse(file_of(rules), dialect).rules_for("ExampleBot")
-
     expected = reference(rules, path, equal)
     assert bound.allows(path) is bound.decide(path).allowed is expected
 
@@ -185,9 +175,7 @@ crowd = st.lists(
 )
 def test_in_a_crowd_of_rules_the_same_one_wins(allowing: list[bool], paths_: list[str], asked: list[str]):
     rules = list(zip(allowing, paths_, strict=False))
-
     bound = parse(file_of(rules)).rules_for("ExampleBot")
-
     for path in (f"/{each}" for each in asked):
         expected = reference(rules, path, UNRESERVED)
         assert bound.allows(path) is bound.decide(path).allowed is expected

@@ -66,7 +66,6 @@ def test_a_line_as_long_as_a_file_is_read_in_linear_time(piece: str):
     started = time.process_time()
     read_usage("a=" + piece * (512_000 // len(piece)))
     read_signal(piece * (512_000 // len(piece)))
-
     # 0.2 s at most where this was written; anything quadratic needs minutes.
     assert time.process_time() - started < 5.0
 
@@ -87,6 +86,5 @@ def test_a_line_as_long_as_a_file_is_read_in_linear_time(piece: str):
 def test_mistakes_of_a_hostile_file_are_searched_in_bounded_time(block: str, dialect: Dialect) -> None:
     started = time.process_time()
     lint("User-agent: *\n" + block * (512_000 // len(block)), dialect=dialect)
-
     # 1 s at most where this was written; anything quadratic needs minutes.
     assert time.process_time() - started < 15.0

@@ -131,7 +131,6 @@ def test_what_is_no_robots_meta_element_says_nothing(html: str):
 )
 def test_more_directives_than_are_read_forbid_everything(headers: list[tuple[str, str]]):
     asked = indexing(headers)
-
     assert not any((asked.index, asked.follow, asked.archive, asked.snippet, asked.translate))
     assert not any((asked.image_index, asked.ai, asked.image_ai, asked.sitelinks_searchbox))
 

@@ -4,7 +4,6 @@ import gc
 import pickle
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -21,13 +20,12 @@ from polite.robots.serialization import CorruptRobots, pack, unpack
 @given(st.binary(max_size=2_000) | st.binary(min_size=1, max_size=9).map(lambda part: part * 500))
 def test_octets_come_back(octets: bytes):
     kept = KeptOctets(octets)
-
     assert (kept.octets, kept.length, hash(kept)) == (octets, len(octets), hash(octets))
     assert len(kept.packed) <= len(octets)
     assert kept == octets == KeptOctets(octets)
 
 
-def traced(work: Callable[[], object]) -> int:
+def traced(work):
     """The octets that what the work returns takes."""
     gc.collect()
     tracemalloc.start()
@@ -143,6 +141,5 @@ def test_a_bomb_inflates_to_what_counts_and_no_further():
 def test_a_changed_octet_is_noticed(position: int, change: int, cut: int):
     octets = bytearray(pack(b"User-agent: *\nDisallow: /a\n", GOOGLE))
     octets[position % len(octets)] ^= change
-
     with pytest.raises(PoliteError):
         unpack(bytes(octets)[: -cut or None])

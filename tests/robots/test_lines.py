@@ -14,7 +14,6 @@ from tests.standards.dialects import corpus, some_or_all
 
 def test_each_line_has_its_number_field_name_and_value():
     body = b"# head\nUser-Agent : * # all\n\nnonsense\n disallow:/a:b\n"
-
     assert [line[:4] for line in lines(body, RFC9309)] == [
         (2, Field.USER_AGENT, "User-Agent", "*"),
         (4, Field.NONE, "", "nonsense"),
@@ -38,7 +37,6 @@ def test_each_line_has_its_number_field_name_and_value():
 )
 def test_a_field_that_starts_with_disallow_or_user_agent_is_that_field(row: str, field: Field, value: str):
     text = row.encode().decode("latin-1")
-
     assert fields_of(RFC9309).read(text) == (field, value)
     assert fields_of(CLASSIC).read(text)[0] in {Field.UNKNOWN, Field.NONE}
     if field in {Field.DISALLOW, Field.USER_AGENT}:
@@ -84,7 +82,6 @@ COLONLESS = replace(
 )
 def test_a_dialect_may_read_a_value_of_many_words_without_a_colon(row: str, expected: tuple[Field, str, str]):
     (line,) = lines(row.encode(), COLONLESS)
-
     assert line[1:4] == expected
     assert fields_of(COLONLESS).read(row) == (line.field, "" if line.field is Field.NONE else line.value)
     if ":" not in row.partition("//")[0]:
@@ -105,9 +102,7 @@ def test_a_marked_file_is_read_with_its_lines_where_they_stand(encoding: str):
     text = "# ours\r\nUser-agent: *\r\n\r\nDisallow: /ü\rAllow: /üb\n"
     body = marked(text, encoding)
 
-    decision = parse(body).decide("ExampleBot", "/%C3%BCa")
-
-    assert str(decision) == "disallowed by Disallow: /ü (line 4)"
+    assert str(parse(body).decide("ExampleBot", "/%C3%BCa")) == "disallowed by Disallow: /ü (line 4)"
     assert parse(body).decide("ExampleBot", "/üb")
     assert parse(body).explain("ExampleBot", "/ü").matches[0].column == 11
     # Without the mark, and where the dialect says so, nothing is read.
@@ -125,10 +120,8 @@ def test_what_a_mark_does_not_fit_is_read_as_it_stands(mark: bytes, odd: bytes):
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_more(encoding: str, lost: int):
     head = "User-agent: *\nDisallow: /\nAllow: /a\n"
-
     allow = parse(marked(f"{head}Allow: /b\U0001f41f", encoding)[:-lost])
     forbid = parse(marked(f"{head}Disallow: /a/b\U0001f41f", encoding)[:-lost])
-
     assert allow.decide("ExampleBot", "/a")
     assert not allow.decide("ExampleBot", "/b")
     assert not forbid.decide("ExampleBot", "/a/b")
@@ -137,9 +130,7 @@ def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_m
 @wide
 def test_of_a_large_file_the_octets_that_count_are_bounded_before_and_after(encoding: str):
     rules = "".join(f"Disallow: /漢字漢字{number}\n" for number in range(60_000))
-
     kept, cut = readable_body(marked(f"User-agent: *\n{rules}", encoding), RFC9309)
-
     assert cut
     assert 150_000 < len(kept) <= RFC9309.max_bytes
 
@@ -152,7 +143,6 @@ def test_of_a_large_file_the_octets_that_count_are_bounded_before_and_after(enco
 )
 def test_a_text_says_the_same_in_every_encoding(encoding: str, text: str):
     text = f"user-agent: *\n{text}"
-
     assert parse(marked(text, encoding)).groups == parse(text).groups
 
 
@@ -206,7 +196,6 @@ Host: example.com
 )  # fmt: skip
 def test_what_counts_is_kept_and_tidied(body: bytes, dialect: Dialect, text: str):
     robots = parse(body, dialect)
-
     assert robots.to_text() == text
     for agent, path in (("a", "/x"), ("b", "/x"), ("x", "/%FF%C3%BC")):
         assert again(robots).decide(agent, path).allowed is robots.decide(agent, path).allowed

@@ -22,9 +22,7 @@ from tests.blocking.support import Thread
 def test_only_the_first_512_000_octets_count(kind):
     start = "User-agent: *\nDisallow: /in\n"
     filler = "#" * (512_000 - len(start) - len("\nDisallow: /on") + 1) + "\n"
-
     robots = parse(kind(start + filler + "Disallow: /on-the-edge\nDisallow: /beyond\n"))
-
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/in", "/o"]
 
 
@@ -33,9 +31,7 @@ def test_only_the_first_512_000_octets_count(kind):
 )
 def test_a_line_that_the_limit_cuts_short_never_allows_more(line: str):
     start = "User-agent: *\nDisallow: /\nCrawl-delay: 99\n"
-
     (group,) = parse(start + "#" * (512_000 - len(start) - len(line)) + "\n" + line).groups
-
     assert [rule.pattern for rule in group.rules] == ["/"]
     assert [value for _, value in group.paces] == ["99"]
 
@@ -78,8 +74,7 @@ def test_threads_may_ask_one_file_for_rules_at_one_time():
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(40):
-            robots = parse(body)
-            ready = threading.Barrier(6)
+            robots, ready = parse(body), threading.Barrier(6)
             threads = [Thread(ask) for _ in agents]
             assert [thread.outcome() for thread in threads] == [[]] * 6
     finally:
@@ -137,9 +132,7 @@ def test_a_visit_time_is_a_window_of_the_day_and_of_several_the_shortest(value: 
 def test_a_file_gives_each_agent_the_pace_of_its_own_group():
     pace = "Crawl-delay: 5\nRequest-rate: 1/9\nVisit-time: 0600-0845"
     robots = parse(f"User-agent: a\n{pace}\nUser-agent: b\nDisallow:\nUser-agent: *\nCrawl-delay: 1")
-
     named, others = robots.rules_for("b"), robots.rules_for("other")
-
     assert (named.crawl_delay, named.request_rate, named.visit_time) == (5.0, RequestRate(1, 9.0), MORNING)
     assert (others.crawl_delay, others.request_rate, others.visit_time) == (1.0, None, None)
 
@@ -150,7 +143,6 @@ URL = "https://example.com/robots.txt"
 
 def test_a_decision_knows_its_rule_and_the_other_rules_that_match_best_first():
     decision = RULES.decide("/a/bc")
-
     assert (decision.rule, decision.reason, decision.path) == (Rule(True, "/a/b", 3), Reason.RULE, "/a/bc")
     assert bool(decision) is decision.allowed is True
     assert decision.overruled == (Rule(False, "/*c", 4), Rule(False, "/a", 2))
@@ -166,7 +158,6 @@ def test_a_path_that_starts_with_no_slash_is_refused(ask, path: str):
 
 def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
     text = str(parse(b"User-agent: *\nDisallow: /\x1b[31m\xff" + b"a" * 1_000).groups[0].rules[0])
-
     assert text.isprintable()
     assert len(text) < 300
 
@@ -174,7 +165,6 @@ def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
 def test_decisions_are_frozen_values_that_compare_by_what_they_say():
     again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
     other = parse("User-agent: *\n\nDisallow: /a\n").rules_for("ExampleBot")
-
     assert RULES.decide("/a") == again.decide("/a")
     assert RULES.decide("/a") not in (again.decide("/a/b"), other.decide("/a"), ("/a", False))
     assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
@@ -184,9 +174,7 @@ def test_decisions_are_frozen_values_that_compare_by_what_they_say():
 
 def test_without_a_file_all_is_allowed_and_the_decision_says_why():
     access = Unavailable(Reason.CLIENT_ERROR, URL, 404)
-
     decision = RuleSet.allow_all(Reason.UNAVAILABLE, access=access).decide("/a")
-
     assert (decision.allowed, decision.access) == (True, access)
     assert (decision.reason, decision.cause) == (Reason.UNAVAILABLE, Reason.CLIENT_ERROR)
     assert str(decision) == f"allowed: {Reason.CLIENT_ERROR.value}; {Reason.UNAVAILABLE.value}"
@@ -194,7 +182,6 @@ def test_without_a_file_all_is_allowed_and_the_decision_says_why():
 
 def test_without_an_answer_all_is_denied_but_robots_txt():
     rules = RuleSet.deny_all(Reason.UNREACHABLE, access=Unreachable(Reason.TIMEOUT, URL))
-
     assert not rules.allows("/")
     assert rules.decide("/").cause is Reason.TIMEOUT
     assert rules.allows("/robots.txt")
@@ -203,11 +190,9 @@ def test_without_an_answer_all_is_denied_but_robots_txt():
 
 def test_what_stands_below_keeps_its_line():
     robots = parse("\nuser-agent: a\n#\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: a\ndisallow /d", GOOGLE)
-
     assert [(rule.pattern, rule.line) for rule in robots.rules_for("a").rules] == [("/b", 4), ("/d", 8)]
     assert robots.rules_for("a").crawl_delay == 5.0
     assert [group.lines for group in robots.groups] == [(2,), (7,)]
-
     # A group is read in pieces.
     long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
@@ -228,7 +213,6 @@ def test_what_stands_below_keeps_its_line():
 )
 def test_a_field_that_only_begins_as_another_can_forbid_but_takes_no_rule_from_a_group(file: str):
     robots = parse(file)
-
     assert not robots.decide("foobot", "/p")
     assert not parse(robots.to_text()).decide("foobot", "/p")
 
@@ -253,7 +237,6 @@ def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
 
 def test_explicit_names_are_kept_in_order_lower_case_and_once():
     agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
-
     assert agent.tokens == ("examplebot-news", "other")
     assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
     assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

@@ -33,7 +33,6 @@ def test_every_matching_rule_is_listed_in_order_with_its_line():
 
 def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
     explained = parse(FILE, GOOGLE_2019).explain("examplebot-news", "/x")
-
     assert (explained.group, explained.names) == ("examplebot", ("examplebot-news", "examplebot"))
     assert [group.lines for group in explained.groups] == [(3,)]
     assert "group: examplebot (line 3), since none is for examplebot-news" in str(explained)
@@ -42,7 +41,6 @@ def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
 @pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
 def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect):
     explained = parse("User-agent: *\nAllow: /page\nDisallow: /*.htm\n", dialect).explain("x", "/page.htm")
-
     assert explained.conflict.line == 2
     assert "undefined: the document gives no order between it and Allow: /page (line 2)" in str(explained)
 
@@ -59,7 +57,6 @@ def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect
 )
 def test_the_field_of_the_dialect_that_mattered_is_named(body, dialect, field, names):
     explained = parse(f"User-agent: *\n{body}", dialect).explain("x", "/ab")
-
     found = {each.field: each.dialects for each in explained.sensitive_to}
     assert found.get(field, ()) == names
     assert bool(found) is (f"dialect: {field}=" in str(explained)) is (field is not None)
@@ -73,9 +70,7 @@ def test_the_field_of_the_dialect_that_mattered_is_named(body, dialect, field, n
 )
 def test_any_file_can_be_explained(body: bytes, dialect: Dialect, path: str):
     robots = parse(body, dialect)
-
     explained = robots.explain(UserAgent("a-b"), path)
-
     assert explained.decision == robots.decide("a-b", path)
     assert str(explained)
     assert all(match.column > 0 for match in explained.matches)

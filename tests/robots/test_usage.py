@@ -1,7 +1,6 @@
 """usage: what a site says of the use of a page, by which line of what; what hostile input costs; signals; and the TDM file."""
 
 import json
-from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -11,7 +10,7 @@ from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals, read_signal, read_values
 from polite.terms.licenses import License
 from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
-from polite.terms.usage import Usage, UsageSource, usage
+from polite.terms.usage import UsageSource, usage
 
 PAGE = "https://example.com/a/page?x"
 RESERVED, FREE = (
@@ -20,7 +19,7 @@ RESERVED, FREE = (
 )
 
 
-def by(headers: Any = (), robots: str | None = None, **pieces: Any) -> Usage:
+def by(headers=(), robots=None, **pieces):
     return usage(headers, None if robots is None else parse(robots), "ExampleBot/1.0", PAGE, **pieces)
 
 
@@ -44,16 +43,14 @@ def meta(name: str, content: str) -> str:
         ({"tdm_file": RESERVED}, '{"location": "/a/", "tdm-reservation": 1} (/.well-known/tdmrep.json, rule 1)'),
     ],
 )  # fmt: skip
-def test_each_source_alone_refuses_and_says_by_what(pieces: dict[str, Any], line: str):
+def test_each_source_alone_refuses_and_says_by_what(pieces, line):
     said = by(**pieces)
-
     assert (said.ai_train, said.search) == (False, None)
     assert str(said.because("ai-train")[0]) == f"ai-train: refused by {line}"
 
 
 def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
     said = by({"Content-Usage": "train-ai=y, ai-use=n, robot-poetry=n"}, group("Content-Signal: ai-train=no"))
-
     assert said.allows("train-ai") is said.allows("ai-train") is said.ai_train is False
     assert said.allows("ai-use") is said.ai_input is False
     assert said.allows("robot-poetry") is False
@@ -89,7 +86,6 @@ def test_a_void_field_permits_nothing_and_its_refusals_count(value: str):
 @pytest.mark.parametrize("no", ["no", "NO", '"n"', "?0", "false", "0", "n/a"])
 def test_a_value_that_can_only_mean_no_refuses(no: str):
     expected = None if no == "n/a" else False
-
     assert by({"Content-Usage": f"train-ai={no}"}).ai_train is expected
     assert by(robots=group(f"Content-Usage: /a/ train-ai={no}")).ai_train is expected
     assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
@@ -115,7 +111,6 @@ def test_each_line_of_a_header_is_a_statement(lines: list[str], train: bool | No
 
 def test_a_void_line_counts_unless_a_valid_one_has_a_longer_path():
     void, valid = "Content-Usage: {} train-ai=n,", "Content-Usage: {} train-ai=y, search=n"
-
     assert by(robots=group(void.format("/"), valid.format("/a/"))).ai_train is True
     assert set(by(robots=group(void.format("/a/"), valid.format("/"))).refused) == {"search", "ai-train"}
     assert by(robots=group(void.format("/a/"), valid.format("/a/"))).ai_train is False
@@ -124,7 +119,6 @@ def test_a_void_line_counts_unless_a_valid_one_has_a_longer_path():
 
 def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
     above = "Content-Signal: ai-train=no, search=yes\n"
-
     assert by(robots=above + group("Disallow: /x")).refused == ("ai-train",)
     assert by(robots=above + group("Disallow: /x")).search is None
     assert by(robots=above + group("Content-Signal: /b/ search=no")).refused == ("ai-train",)
@@ -133,7 +127,6 @@ def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
 
 def test_noimageai_is_about_images_and_about_an_image_itself():
     headers = {"X-Robots-Tag": "noimageai"}
-
     assert by(headers).refused == ("image-ai",)
     assert by(headers | {"Content-Type": "Image/PNG; a=b"}).refused == ("ai-input", "ai-train", "image-ai")
     assert by({"X-Robots-Tag": "noai"}).refused == ("ai-input", "ai-train", "image-ai")
@@ -210,14 +203,12 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
 )
 def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(headers, refused):
     said = by(headers)
-
     assert set(said.refused) == refused
     assert all(each.careful for each in said.statements)
 
 
 def test_more_directives_than_are_read_hide_no_refusal():
     many = ",".join(["otherbot: a"] * 1_000)
-
     assert by({"X-Robots-Tag": f"{many}, examplebot: noai"}).ai_train is False
     assert by(html=meta("robots", f"{many}, noai")).ai_train is False
     assert by({"X-Robots-Tag": f"{many}, noindex"}).refused == ()
@@ -227,9 +218,7 @@ def test_more_directives_than_are_read_hide_no_refusal():
 def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
     labels = ", ".join(f"k{number}=n" for number in range(20_000))
     robots = parse(group(f"Content-Usage: /a {labels}, train-ai=n, search=n"))
-
     said = usage({"TDM-Reservation": "1", "X-Robots-Tag": "noai"}, robots, "x", PAGE)
-
     assert len(said.by_use) == 1_005
     assert {"ai-train", "search", "tdm", "image-ai"} <= set(said.refused)
 
@@ -245,7 +234,7 @@ FILE = b"""[
 ]"""
 
 
-def of(*rules: Any) -> TdmFile:
+def of(*rules):
     return parse_tdm_file(json.dumps(rules).encode())
 
 
@@ -273,15 +262,14 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
         *((value, None) for value in (2, "0", 0.0, False, None, [1], {}, "yes")),
     ],
 )
-def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value: Any, reserves: bool | None):
+def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value, reserves):
     file = of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]])
-
     assert reserved(file, "/") is reserves
     assert all(rule.careful for rule in file.rules)
 
 
 @pytest.mark.parametrize("location", [{}, {"location": ["/a"]}, {"location": "/" + "a" * 5_000}])
-def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict[str, Any]):
+def test_a_reservation_without_a_usable_location_is_for_all_paths(location):
     assert reserved(of({"tdm-reservation": 1, **location}), "/any") is True
     assert of({"tdm-reservation": 0, **location}).rules == ()
 
@@ -291,7 +279,6 @@ def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict
 )
 def test_a_page_for_any_path_is_no_file(body: bytes):
     file = parse_tdm_file(body + b" " * TDM_LIMIT)
-
     assert (file.rules, file.problem) == ((), "no list of rules")
 
 
@@ -300,7 +287,6 @@ def test_a_page_for_any_path_is_no_file(body: bytes):
 )
 def test_broken_json_reserves_everything(body: bytes):
     file = parse_tdm_file(body)
-
     assert (reserved(file, "/any"), file.problem) == (True, "broken JSON")
 
 
@@ -308,7 +294,6 @@ def test_a_file_beyond_the_limits_reserves_what_is_not_read():
     many = of(*[{"location": "/a", "tdm-reservation": 0}] * 10_001)
     assert many.problem == "more than 10000 rules"
     assert (reserved(many, "/a"), reserved(many, "/b")) == (False, True)
-
     long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
     assert long.problem == f"more than {TDM_LIMIT} octets"
     assert reserved(long, "/directory-b/images/x.jpg") is True
@@ -367,7 +352,6 @@ def test_the_longest_path_of_the_agents_group_counts(body: str, agent: str, path
 
 def test_clean_params_have_parameters_and_perhaps_a_path():
     robots = parse(f"{ANY}Clean-param: a&b&&c /d*/e r\nClean-param: sid\nClean-param: & /x\nClean-param:\n")
-
     assert robots.clean_params == (CleanParam(("a", "b", "c"), "/d*/e", 2), CleanParam(("sid",), None, 3))
 
 

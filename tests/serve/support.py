@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,20 +81,24 @@ async def served(script: Any = None, *, gate: Any = None, **options: Any) -> Asy
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(scripted_gate(script, clock=clock, **(gate or {})))
         server = await stack.enter_async_context(serve(opened, **{"grace": 0.0, **options}))
-        session = await stack.enter_async_context(client())
-        running = Served(opened, server, session, clock)
+        running = Served(opened, server, await stack.enter_async_context(client()), clock)
         await running.ask("GET", f"v1/check?url={A}/")
         await running.pass_time(2)
         yield running
 
 
-@asynccontextmanager
-async def site(answer: Any) -> AsyncIterator[str]:
+def site(answer: Any) -> AbstractAsyncContextManager[str]:
     """Serve a site on loopback, which has no robots.txt; yield its URL."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=404) if request.path == "/robots.txt" else await answer(request)
 
+    return handled_by(handle)
+
+
+@asynccontextmanager
+async def handled_by(handle: Any) -> AsyncIterator[str]:
+    """Serve a site on loopback, whose responses `handle` gives; yield its URL."""
     server = web.Server(handle)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
@@ -115,5 +119,4 @@ async def relaying(answer: Any, **options: Any) -> AsyncIterator[tuple[Served, s
         server = await stack.enter_async_context(
             serve(gate, **{"fetching": LOOPBACK, "grace": 0.0, **options})
         )
-        session = await stack.enter_async_context(client())
-        yield Served(gate, server, session, ManualClock()), url
+        yield Served(gate, server, await stack.enter_async_context(client()), ManualClock()), url

@@ -73,8 +73,7 @@ async def crawl_here(gate, seeds, sites):
 
 @pytest.mark.slow("crawls in real time")
 async def test_clients_of_all_languages_and_a_python_crawl_are_polite_together(tmp_path):
-    commands = programs(tmp_path)
-    printed = {}
+    commands, printed = programs(tmp_path), {}
 
     async def run(name, command, arguments):
         process = await asyncio.create_subprocess_exec(

@@ -1,7 +1,5 @@
 """A key of its own, its file, and the key of the standards."""
 
-from pathlib import Path
-
 import pytest
 
 from polite.signing.key import SigningKey
@@ -9,17 +7,17 @@ from tests.signing import vectors
 
 
 @pytest.fixture
-def key_file(tmp_path: Path) -> Path:
+def key_file(tmp_path):
     SigningKey.make(tmp_path / "key.pem")
     return tmp_path / "key.pem"
 
 
 @pytest.fixture
-def key(key_file: Path) -> SigningKey:
+def key(key_file):
     return SigningKey.read(key_file)
 
 
 @pytest.fixture
-def rfc_key(tmp_path: Path) -> SigningKey:
+def rfc_key(tmp_path):
     (tmp_path / "rfc.pem").write_bytes(vectors.PEM)
     return SigningKey.read(tmp_path / "rfc.pem")

@@ -1,12 +1,9 @@
 """WebBotAuth: what it signs, for whom, and for how long."""
 
-from typing import Any
-
 import pytest
 from cryptography.exceptions import InvalidSignature
 
 import polite
-from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from tests.signing.verifier import AGENT, Verified, verified
 
@@ -20,18 +17,11 @@ def signed(signer: WebBotAuth, url: str, **seen: str) -> Verified:
     return verified(signer.key, signer.sign("GET", target, NOW), **server)
 
 
-def test_a_server_can_verify_what_it_gets(key: SigningKey) -> None:
-    got = signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c")
-
-    assert got == Verified(
-        covered=('"@authority"', '"signature-agent";key="sig"'),
-        agent=AGENT,
-        created=1_750_000_000,
-        expires=1_750_000_300,
-        keyid=key.thumbprint,
-        tag="web-bot-auth",
-        nonce=None,
-    )
+def test_a_server_can_verify_what_it_gets(key):
+    given = {"agent": AGENT, "keyid": key.thumbprint, "tag": "web-bot-auth", "nonce": None}
+    given |= {"created": 1_750_000_000, "expires": 1_750_000_300}
+    expected = Verified(covered=('"@authority"', '"signature-agent";key="sig"'), **given)
+    assert signed(WebBotAuth(key, AGENT), "https://example.com/a?b=c") == expected
 
 
 @pytest.mark.parametrize(
@@ -44,7 +34,7 @@ def test_a_server_can_verify_what_it_gets(key: SigningKey) -> None:
         ("https://[2001:DB8::1]/", "[2001:db8::1]"),
     ],
 )
-def test_the_authority_is_as_the_standard_normalizes_it(key: SigningKey, url: str, authority: str) -> None:
+def test_the_authority_is_as_the_standard_normalizes_it(key, url, authority):
     signed(WebBotAuth(key, AGENT), url, authority=authority)
 
 
@@ -58,28 +48,24 @@ def test_the_authority_is_as_the_standard_normalizes_it(key: SigningKey, url: st
         ("@scheme", {"scheme": "http"}),
     ],
 )
-def test_more_components_narrow_it(key: SigningKey, component: str, other: dict[str, str]) -> None:
+def test_more_components_narrow_it(key, component, other):
     wide = WebBotAuth(key, AGENT)
     narrow = WebBotAuth(key, AGENT, components=["@authority", component])
-
     assert signed(narrow, "https://example.com/a?c").covered[1] == f'"{component}"'
     assert signed(wide, "https://example.com/a?c", **other)
     with pytest.raises(InvalidSignature):
         signed(narrow, "https://example.com/a?c", **other)
 
 
-def test_a_nonce_is_new_each_time(key: SigningKey) -> None:
+def test_a_nonce_is_new_each_time(key):
     signer = WebBotAuth(key, AGENT, nonce=True)
-
     nonces = {signed(signer, "https://example.com/").nonce for _ in range(3)}
-
     assert len(nonces) == 3
     assert all(nonce is not None and len(nonce) == 88 for nonce in nonces)
 
 
-def test_only_https_is_signed_by_default(key: SigningKey) -> None:
+def test_only_https_is_signed_by_default(key):
     plain = polite.Target.of("http://example.com/")
-
     assert WebBotAuth(key, AGENT).sign("GET", plain, NOW) == {}
     assert WebBotAuth(key, AGENT, plain_http=True).sign("GET", plain, NOW)
     for signer in (WebBotAuth(key, AGENT), WebBotAuth(key, AGENT, plain_http=True)):
@@ -95,9 +81,8 @@ def test_only_https_is_signed_by_default(key: SigningKey) -> None:
         ('https://bot.test/a"b', "https://bot.test/a%22b"),
     ],
 )
-def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key: SigningKey, given: str, sent: str) -> None:
+def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key, given, sent):
     signer = WebBotAuth(key, given)
-
     assert signer.signature_agent == sent
     assert signed(signer, "https://example.com/").agent == sent
 
@@ -118,10 +103,8 @@ def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key: SigningKey, give
         {"nonce": 1},
     ],
 )
-def test_an_option_that_cannot_be_is_refused_by_name(key: SigningKey, options: dict[str, Any]) -> None:
+def test_an_option_that_cannot_be_is_refused_by_name(key, options):
     [option] = options
-
     with pytest.raises(polite.InvalidOption, match=rf"^WebBotAuth: {option}\b") as caught:
         WebBotAuth(**{"key": key, "signature_agent": AGENT, **options})
-
     assert "secret" not in str(caught.value)

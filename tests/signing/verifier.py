@@ -1,6 +1,5 @@
 """A server that verifies Web Bot Auth, from the standards and a parser of structured fields that is not ours."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import http_sfv
@@ -29,9 +28,7 @@ class Verified:
     nonce: str | None
 
 
-def verified(
-    key: SigningKey, headers: Mapping[str, str], *, method: str, authority: str, scheme: str, path: str
-) -> Verified:
+def verified(key, headers, *, method, authority, scheme, path):
     """Verify the one signature of a request as it came (RFC 9421, 3.2). Raises if it is not valid for this server."""
     inputs, signatures = http_sfv.Dictionary(), http_sfv.Dictionary()
     inputs.parse(headers["Signature-Input"].encode())

@@ -1,19 +1,16 @@
 """What tests of sitemaps share: a file read in chunks, and files made of entries."""
 
-from polite.sitemaps import SitemapEntry, SitemapLink, SitemapParser, SitemapPolicy
+from polite.sitemaps import SitemapParser, SitemapPolicy
 
 FILE = "https://example.com/sitemap.xml"
 XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-def read(
-    data: bytes | str, *, size: int = 65_536, url: str = FILE, cut_short: bool = False, **limits: int
-) -> tuple[SitemapParser, list[SitemapEntry | SitemapLink]]:
+def read(data, *, size=65_536, url=FILE, cut_short=False, **limits):
     """Return the parser of a whole file, which was read in chunks of `size` octets, and what it found."""
     octets = data.encode() if isinstance(data, str) else data
-    parser = SitemapParser(url, SitemapPolicy(**limits))
-    found = []
+    parser, found = SitemapParser(url, SitemapPolicy(**limits)), []
     for start in range(0, len(octets), size):
         for piece in parser.feed(octets[start : start + size]):
             found += piece

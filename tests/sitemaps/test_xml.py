@@ -104,7 +104,6 @@ def test_one_page_in_the_forms_of_real_files(data):
 def test_each_encoding_has_the_same_urls(encoding, size):
     text = pages(20).replace("/7<", "/é<")
     declared = text if "utf" in encoding else text.replace("UTF-8", encoding)
-
     assert urls(declared.encode(encoding), size=size) == urls(text)
     assert "https://example.com/%C3%A9" in urls(text)
 
@@ -112,7 +111,6 @@ def test_each_encoding_has_the_same_urls(encoding, size):
 @pytest.mark.parametrize("location", ["", "#", "ftp://example.com/", "https://", "https://exa mple/"])
 def test_what_is_no_url_of_a_page_is_skipped(location):
     parser, found = read(urlset(f"<loc>{location}</loc>", "<loc>https://example.com/</loc>"))
-
     assert [each.url for each in found] == ["https://example.com/"]
     assert (parser.entries, parser.skipped, parser.problem) == (1, 1, None)
 
@@ -120,7 +118,6 @@ def test_what_is_no_url_of_a_page_is_skipped(location):
 @pytest.mark.parametrize("priority", ["", "high", "1.1", "nan", ".", "0,5"])
 def test_a_priority_out_of_its_limits_is_none(priority):
     (entry,) = read(urlset(f"<loc>https://example.com/</loc><priority>{priority}</priority>"))[1]
-
     assert entry.priority is None
 
 
@@ -172,8 +169,6 @@ ENCODED = st.builds(str.encode, FILES, st.sampled_from(["utf-8", "utf-8-sig", "u
 @given(st.binary(max_size=200) | ENCODED, st.integers(1, 64), st.data())
 def test_any_octets_give_the_same_in_any_chunks_and_no_exception(data: bytes, size: int, more: st.DataObject):
     cut = data[: more.draw(st.integers(0, len(data)))]
-
     small, found = read(cut, size=size)
     whole, all_found = read(cut)
-
     assert (found, small.problem, small.kind) == (all_found, whole.problem, whole.kind)

@@ -19,10 +19,8 @@ def second(recorder):
 
 def test_responses_are_counted_by_status_and_by_what_they_mean():
     recorder = Recorder(lambda: 7.0)
-
     for status in (200, 200, 301, 404, 429, 503, 500, 599, 1_000, None):
         recorder(left(status))
-
     assert recorder.responses == {200: 2, 301: 1, 404: 1, 429: 1, 503: 1, 500: 1, 599: 1, 999: 1, 0: 1}
     assert second(recorder) == Second(well=3, not_well=1, slowed=2, failed=4)
     assert second(recorder) == Second()
@@ -37,8 +35,7 @@ def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded():
 
     assert len(recorder.noted(10_000)) == 41
     assert {each.kind for each in recorder.noted(10_000)} == {"Dropped", "CircuitOpened"}
-    assert len(recorder.dropped) == 51
-    assert recorder.dropped["other reasons"] == 10_000 - 50
+    assert (len(recorder.dropped), recorder.dropped["other reasons"]) == (51, 10_000 - 50)
     assert max(len(each.text) for each in recorder.noted(10_000)) < 320
 
 
@@ -60,20 +57,9 @@ def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_
 
 
 GRAVEST = ("bad", "warn", "info")
-WELL = {
-    "closed": False,
-    "failure": None,
-    "ended": False,
-    "paused": False,
-    "store_away_s": None,
-    "waiting": 5,
-    "silent_s": 1.0,
-    "minute": [Second(well=50)],
-    "open_circuits": 0,
-    "unreachable": 0,
-    "wait_for_worker": 0,
-    "late_s": 0.0,
-}
+WELL = dict.fromkeys(("closed", "ended", "paused"), False) | {"failure": None, "store_away_s": None}
+WELL |= dict.fromkeys(("open_circuits", "unreachable", "wait_for_worker"), 0)
+WELL |= {"waiting": 5, "silent_s": 1.0, "minute": [Second(well=50)], "late_s": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +85,6 @@ WELL = {
 )  # fmt: skip
 def test_each_trouble_has_a_sentence(changed, level, text):
     (found,) = notices(**{**WELL, **changed})
-
     assert found.level == level
     assert found.text.startswith(text)
     # The gravest comes first.

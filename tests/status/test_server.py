@@ -39,14 +39,8 @@ def test_only_loopback_needs_no_token(host, loopback):
 @pytest.mark.parametrize(
     ("header", "known"),
     [
-        ("127.0.0.1:8080", True),
-        ("localhost:9999", True),
-        ("[::1]:8080", True),
-        ("STATUS.example.com:443", True),
-        ("192.0.2.1", False),
-        ("localhost.evil.example", False),
-        ("user@localhost", False),
-        (None, False),
+        *((h, True) for h in ("127.0.0.1:8080", "localhost:9999", "[::1]:8080", "STATUS.example.com:443")),
+        *((h, False) for h in ("192.0.2.1", "localhost.evil.example", "user@localhost", None)),
     ],
 )
 def test_a_host_that_another_site_could_have_is_refused(header, known):
@@ -86,17 +80,13 @@ async def test_the_api_has_what_the_page_shows():
         shared = (await crawl.get("api/crawl"))[1]
         explained = (await crawl.get(f"api/explain?url={A}/private/2"))[1]
 
-    assert status == 200
-    assert state["responses"] == {"404": 1}
-    assert state["frontier"]["done"] == 1
-    assert state["refused"] == {"RULE": 1}
+    assert (status, state["responses"]) == (200, {"404": 1})
+    assert (state["frontier"]["done"], state["refused"]) == (1, {"RULE": 1})
     assert state["robots"] == [{"outcome": "found", "reason": "OK", "count": 1}]
-    assert state["agent"] == "TestBot/1.0"
-    assert len(timeline["seconds"]) == 8
+    assert (state["agent"], len(timeline["seconds"])) == ("TestBot/1.0", 8)
     assert sum(row[timeline["fields"].index("not_well")] for row in timeline["seconds"]) == 1
     assert sum(row[timeline["fields"].index("granted")] for row in timeline["seconds"]) == 1
-    assert origins["origins"] == []
-    assert [each["kind"] for each in events] == ["Refused"]
+    assert (origins["origins"], [each["kind"] for each in events]) == ([], ["Refused"])
     assert shared is None
     assert "disallowed by Disallow: /private" in explained["verdict"]
 
@@ -104,18 +94,13 @@ async def test_the_api_has_what_the_page_shows():
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("api/origins?limit=0", 400),
-        ("api/origins?limit=301", 400),
-        ("api/origins?limit=%C2%B2", 400),
-        ("api/explain", 400),
-        ("api/explain?url=" + "x" * 8_000, 400),
-        ("api/explain?url=nothing", 400),
-        ("api/origins?reason=back_off", 200),
-        ("api/origins?reason=backoff", 400),
-        ("api/unknown", 404),
-        ("../serving.py", 404),
-        ("api/status?after=0", 200),
-        ("api/status?after=-1", 400),
+        *(
+            (f"api/origins?{query}", 400)
+            for query in ("limit=0", "limit=301", "limit=%C2%B2", "reason=backoff")
+        ),
+        *((f"api/explain{query}", 400) for query in ("", "?url=" + "x" * 8_000, "?url=nothing")),
+        *(("api/origins?reason=back_off", 200), ("api/status?after=0", 200), ("api/status?after=-1", 400)),
+        *(("api/unknown", 404), ("../serving.py", 404)),
     ],
 )
 async def test_odd_requests_are_answered(path, status):
@@ -219,7 +204,6 @@ async def test_wrong_options_are_refused_before_anything_begins(options, message
         with pytest.raises(polite.InvalidOption, match=message):
             async with polite.status.serve(gate, **options):
                 pass
-
         assert gate.services.listener.on_left is None
 
 
@@ -241,8 +225,7 @@ async def test_the_timeline_has_the_seconds_that_are_new():
 
     assert (first["second"], len(first["timeline"])) == (5, 5)
     assert (second["second"], len(second["timeline"])) == (7, 2)
-    assert second["uptime_s"] == first["uptime_s"] + 2
-    assert third["timeline"] == []
+    assert (second["uptime_s"], third["timeline"]) == (first["uptime_s"] + 2, [])
 
 
 async def test_connections_are_limited_and_the_oldest_makes_room():

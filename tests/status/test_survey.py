@@ -85,7 +85,6 @@ async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it():
     async with watched(transport, frontier={"max_robots_fetches": 1}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{B}/1", f"{B}/2"])
         state = await crawl.look()
-
     assert reasons(state) == {"fetch_slot": (1, 2, 0), "fetching_robots": (1, 1, 0)}
     assert row_of(state, B)["since_s"] == pytest.approx(3.5, abs=1.1)
 
@@ -191,8 +190,7 @@ async def test_the_longest_waits_come_first_and_each_reason_keeps_some():
     assert A in names
     assert len(names) == 26
     assert [row["origin"] for row in found] == [f"https://h{n}.test" for n in range(59, 49, -1)]
-    assert [row["origin"] for row in one] == ["https://h0.test"]
-    assert none == []
+    assert ([row["origin"] for row in one], none) == (["https://h0.test"], [])
 
 
 async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch):
@@ -204,8 +202,7 @@ async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch):
         state = crawl.monitor.state()
         last = crawl.monitor.survey.longest(limit=9, containing="https://h199.test/x")
 
-    assert state["survey"]["visited"] == 64
-    assert state["survey"]["left_out"] == 136
+    assert (state["survey"]["visited"], state["survey"]["left_out"]) == (64, 136)
     assert reasons(state)["unseen"] == (136, 136, 0)
     assert sum(urls for _, urls, _ in reasons(state).values()) == 200
     assert [row["origin"] for row in last] == ["https://h199.test"]

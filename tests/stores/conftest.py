@@ -1,20 +1,17 @@
 """A store in a file of its own, closed when the test is over."""
 
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
-
 import pytest
 
 from polite.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "crawl.sqlite"
 
 
 @pytest.fixture
-async def opened(path: Path) -> AsyncIterator[Callable[..., SqliteStore]]:
+async def opened(path):
     """`opened(**options)`: a store of the file `path`; its clock stands at second 20 of 1970."""
     stores = []
 

@@ -5,7 +5,6 @@ import pickle
 import tracemalloc
 import zlib
 from dataclasses import MISSING, fields, replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,7 +36,7 @@ def as_row_and_back(snapshot: Snapshot) -> Snapshot:
     return codec.snapshot(row)
 
 
-def with_unusual_fields(kind: Any) -> Any:
+def with_unusual_fields(kind):
     usual = {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}
     others = {bool: True, int: 7, float: 2.5, str: "other", type(None): 3}
     return kind(
@@ -52,9 +51,8 @@ def with_unusual_fields(kind: Any) -> Any:
     "access", [FILE, FILE.kept(), GONE, FAILED, *map(with_unusual_fields, (Found, Unavailable, Unreachable))]
 )
 @pytest.mark.parametrize("snapshot", [GOOD, BOTH])
-def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -> None:
+def test_every_field_of_a_snapshot_comes_back(access, snapshot):
     snapshot = replace(snapshot, access=access)
-
     assert as_row_and_back(snapshot) == snapshot
     assert decode(encode(snapshot)) == decode(memoryview(encode(snapshot))) == snapshot
     assert len(encode(snapshot)) < 9_000
@@ -80,7 +78,6 @@ def test_rows_of_back_offs_and_validators_come_back() -> None:
 def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: int) -> None:
     found, at = Found(b"Disallow: /\n" * lines, 200, URL), codec.COLUMNS.index("body")
     row = codec.row(NAME, Snapshot(found, 1.0, 2.0))
-
     assert row == codec.row(NAME, Snapshot(found.kept(), 1.0, 2.0))
     assert len(row[at]) < 1_000
     assert (row[at] == found.body) is (lines < 5_000)
@@ -90,12 +87,10 @@ def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: 
 def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
     bomb = zlib.compress(bytes(50_000_000))
     tracemalloc.start()
-
     with pytest.raises(ValueError, match="100 octets"):
         codec.inflated(bomb, 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-
     assert peak < 1_000_000
 
 
@@ -111,10 +106,9 @@ def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
         *(("reason", "NO_SUCH_REASON"), ("failures", None)),
     ],
 )
-def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
+def test_a_row_that_makes_no_sense_is_refused(column, value):
     row = list(codec.row(NAME, GOOD))
     row[codec.COLUMNS.index(column)] = value
-
     with pytest.raises(codec.Unreadable, match=r"example\.com"):
         codec.snapshot(row)
 
@@ -122,7 +116,6 @@ def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
 def test_fields_that_a_newer_polite_adds_are_skipped() -> None:
     row = list(codec.row(NAME, BOTH))
     row[codec.COLUMNS.index("more")] = '{"colour": "green"}'
-
     assert codec.snapshot(row) == BOTH
 
 
@@ -131,7 +124,6 @@ def test_octets_of_an_earlier_release_are_read() -> None:
         b'polite-snapshot 1[488659706,1000000000.0,1100000000.0,null,0,1000000000.0,null,"found","OK",[],200,null,0,0.5,60.0,'
         b'null,0,13,13,null,"same"]\nUser-agent: *'
     )
-
     assert decode(octets).access == Found(
         b"User-agent: *", 200, "/robots.txt", 0, elapsed_s=0.5, max_age_s=60.0
     )
@@ -140,7 +132,7 @@ def test_octets_of_an_earlier_release_are_read() -> None:
 ROW = codec.encoded(codec.row("", GOOD))
 
 
-def forged(column: str, value: Any) -> bytes:
+def forged(column, value):
     row = list(codec.row("", GOOD))
     row[codec.COLUMNS.index(column)] = value
     return MARK + codec.encoded(tuple(row))
@@ -186,7 +178,7 @@ def test_no_octets_raise_another_error(noise: bytes, at: int) -> None:
 
 
 def test_what_is_no_snapshot_or_no_octets_is_a_type_error() -> None:
-    wrong: Any = json
+    wrong = json
     for each in (wrong, replace(GOOD, access=wrong), replace(GOOD, fetched_at=True)):
         with pytest.raises(TypeError, match="snapshot must be a Snapshot"):
             encode(each)

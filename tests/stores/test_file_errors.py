@@ -114,9 +114,8 @@ async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(o
     await store.save(SITE, FIRST)
 
     with pytest.raises(StoreFailed, match="disk is full"):
-        await store.save(
-            OTHER, renewed(None, Found(random.Random(1).randbytes(200_000), 200, ""), POLICY, 1.0)
-        )
+        found = Found(random.Random(1).randbytes(200_000), 200, "")
+        await store.save(OTHER, renewed(None, found, POLICY, 1.0))
 
     assert await store.load(SITE) == FIRST
     assert await store.load(OTHER) is None
@@ -309,14 +308,11 @@ async def test_a_file_of_an_earlier_version_is_upgraded_and_loses_nothing(reques
 
 
 async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
-    broken = (*robots_database.STEPS[:4], "this is no SQL")
-    monkeypatch.setattr(robots_database, "STEPS", broken)
+    monkeypatch.setattr(robots_database, "STEPS", (*robots_database.STEPS[:4], "this is no SQL"))
     store = SqliteStore(of_version_1)
-
     with pytest.raises(StoreFailed, match="syntax error"):
         await store.open()
     await store.close()
-
     tables = raw(of_version_1, "SELECT name FROM sqlite_master WHERE type = 'table'")
     assert (tables, raw(of_version_1, "PRAGMA user_version")) == ([("robots",)], [(1,)])
 
@@ -334,8 +330,7 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
     if word.startswith("newer"):
         await filled(path)
     raw(path, mark)
-    before = path.read_bytes()
-    store = SqliteStore(path)
+    before, store = path.read_bytes(), SqliteStore(path)
 
     with pytest.raises(StoreFailed, match=word):
         await store.open()
@@ -347,8 +342,6 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
 @pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_nothing_acknowledged_is_lost():
     command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
-
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)
-
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.search(r"(\d+) acknowledged, none lost, integrity check ok", done.stdout)[1]) > 100

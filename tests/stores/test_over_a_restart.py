@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from typing import Any
 
 import pytest
 
@@ -13,12 +12,12 @@ from polite.robots.exchange import Reply
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, visit
-from tests.support import RULES, OpenedGate, now, scripted_gate
+from tests.support import RULES, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-def run(store: Any, script: Any = None, **options: Any) -> OpenedGate:
+def run(store, script=None, **options):
     return scripted_gate(script or {ROBOTS: RULES}, store=store, **options)
 
 
@@ -47,8 +46,7 @@ async def test_a_pace_that_was_learned_outlives_the_process_and_is_forgotten_onc
         forgotten = (await gate.explain(PAGE)).pause
 
     assert pace.because.startswith("learned ")
-    assert again == pace
-    assert forgotten.because == "min_delay 1 s"
+    assert (again, forgotten.because) == (pace, "min_delay 1 s")
 
 
 async def test_a_robots_txt_that_is_old_is_asked_for_again_after_the_delay_too(path):
@@ -58,7 +56,6 @@ async def test_a_robots_txt_that_is_old_is_asked_for_again_after_the_delay_too(p
     clock.set_wall(clock.wall() + 2 * 86_400)
     async with run(path, transport, clock=clock, pacing=pacing) as gate:
         assert await visit(gate) - left == pytest.approx(10.0, abs=1e-6)
-
     assert len(transport.asked) == 1
 
 
@@ -96,7 +93,6 @@ async def test_a_short_back_off_is_not_written(path):
         for answer in ({}, {"status": 429, "Retry_After": "9"}, {"status": 500}):
             await visit(gate, **answer)
         await visit(gate, status=429, Retry_After="11")
-
     assert [hold.until - hold.since for hold in store.kept] == pytest.approx([11.0])
 
 
@@ -124,5 +120,4 @@ async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
     with pytest.raises(polite.PoliteError, match="cannot be opened"):
         async with run(path.parent):
             pass
-
     assert not [each for each in threading.enumerate() if str(path.parent) in each.name]

@@ -26,8 +26,7 @@ NUMBERED = [Origin.of(f"https://h{number}.test") for number in range(500)]
 
 
 def batches_of(store, monkeypatch):
-    batches = []
-    write = store._file.write
+    batches, write = [], store._file.write
 
     def noted(snapshots, back_offs, pages):
         write(snapshots, back_offs, pages)
@@ -39,7 +38,6 @@ def batches_of(store, monkeypatch):
 
 async def test_what_was_saved_is_there_for_another_process_at_once(opened, path):
     await opened().save(SITE, FIRST)
-
     assert await opened().load(SITE) == FIRST
     assert raw(path, "SELECT origin, outcome, status, body FROM robots") == [
         ("https://site.test", "found", 200, b"User-agent: *")
@@ -53,9 +51,7 @@ async def test_a_closed_store_is_whole_in_its_file_though_another_connection_is_
     await store.save(SITE, FIRST)
     with closing(sqlite3.connect(path)) as other:
         other.execute("SELECT count(*) FROM robots").fetchall()
-
         await store.close()
-
         alone.write_bytes(path.read_bytes())
     assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
 
@@ -64,11 +60,8 @@ async def test_saves_that_come_together_are_one_transaction_of_so_many_at_most(o
     monkeypatch.setattr(module, "_MAX_BATCH", 100)
     store = opened()
     batches = batches_of(store, monkeypatch)
-
     await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
-
-    assert sum(saved for saved, _ in batches) == 500
-    assert max(saved for saved, _ in batches) == 100
+    assert (sum(saved for saved, _ in batches), max(saved for saved, _ in batches)) == (500, 100)
     assert len(batches) < 20
 
 
@@ -130,9 +123,7 @@ async def test_event_loops_of_several_threads_share_a_store(opened):
 
     await asyncio.to_thread(asyncio.run, leave())  # its loop has ended when the job is done
     elsewhere = asyncio.to_thread(asyncio.run, use(NUMBERED[:250]))
-    found = await asyncio.gather(use(NUMBERED[250:]), elsewhere)
-
-    assert found == [[FIRST] * 250] * 2
+    assert await asyncio.gather(use(NUMBERED[250:]), elsewhere) == [[FIRST] * 250] * 2
     assert await store.load(SITE) == SECOND
 
 
@@ -155,12 +146,10 @@ async def test_two_stores_write_to_one_file_and_nothing_is_lost(opened):
 async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
     monkeypatch.setattr(module, "_MAX_WAITING", 0)
     store = opened()
-
     with pytest.raises(Overloaded, match="does not keep up"):
         await store.save(SITE, FIRST)
     store.hold(SITE, HOUR)
     store.remember(PAGE, TAG)
-
     assert caplog.text.count("saved: ") == 2
 
 
@@ -201,9 +190,7 @@ def test_a_hold_is_never_longer_than_it_was_however_a_clock_is_set(now, left):
 
 
 @pytest.mark.parametrize("then", ["used", "closed"])
-async def test_what_comes_after_closing_starts_no_thread_and_is_saved_with_the_next_use(
-    opened, caplog, path, then
-):
+async def test_what_comes_after_closing_starts_no_thread_and_is_saved_later(opened, caplog, path, then):
     store = opened()
     await store.save(SITE, FIRST)
     await store.close()
@@ -229,7 +216,6 @@ def test_a_name_that_is_none_of_a_file_is_refused(path):
 @pytest.mark.parametrize("option", [{"max_bytes": 1000}, {"busy_timeout": -1.0}, {"on_failure": "ignore"}])
 def test_an_option_outside_its_limits_is_refused(option):
     (name,) = option
-
     with pytest.raises(InvalidOption, match=f"SqliteStore: {name} must be"):
         SqliteStore("x", **option)
 
@@ -291,8 +277,7 @@ async def test_validators_go_before_robots_txt(opened, path):
         store.remember(Target.of(f"https://site.test/{number}"), Validators(f'"{"x" * 200}"'))
     await store.close()
 
-    counts = raw(path, "SELECT count(*), max(url) FROM validators")
-    assert 0 < counts[0][0] < 5_000
+    assert 0 < raw(path, "SELECT count(*), max(url) FROM validators")[0][0] < 5_000
     assert await store.validators(Target.of("https://site.test/19999"))
     assert await store.load(SITE) == FIRST
     await store.save(site(1), found(1_000_000))

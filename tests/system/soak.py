@@ -78,8 +78,7 @@ def killed(path: Path, first: int, after: int) -> list[int]:
 
 async def missing(path: Path, numbers: list[int]) -> list[int]:
     """Which of these are not as they were acknowledged."""
-    store = SqliteStore(path)
-    lost = []
+    store, lost = SqliteStore(path), []
     for number in numbers:
         kept = await store.load(site(number)) == told(number)
         held = number % 10 or await store.held(site(number)) == rest(number)

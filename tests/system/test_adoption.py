@@ -15,7 +15,6 @@ FIGURES, DISALLOWED = 36, 4
 @pytest.mark.parametrize("client", ["aiohttp", "httpx"])
 def test_a_client_is_polite_with_polite_alone(client: str, capsys: pytest.CaptureFixture[str]) -> None:
     held = compare(client, *CRAWL)
-
     rows = capsys.readouterr().out.splitlines()
     disallowed = {row[:FIGURES]: int(row[FIGURES:].split()[DISALLOWED]) for row in rows}
     assert held, rows

@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
-from tests.support import RULES, OpenedGate, TimedTransport, now, scripted_gate
+from tests.support import RULES, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -32,7 +31,7 @@ def step(clock: LoopClock, seconds: float) -> None:
     clock.set_wall(clock.wall() + seconds)
 
 
-def opened(server: TimedTransport, clock: LoopClock, store: Any = None, **robots: Any) -> OpenedGate:
+def opened(server, clock, store=None, **robots):
     return scripted_gate(server, clock=clock, robots=polite.RobotsPolicy(**robots), store=store)
 
 
@@ -89,8 +88,7 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
             queued_at = now()
             assert not await gate.check(PAGE)
             assert now() == queued_at
-            standing = gate.services.origins.current(polite.Origin.of(SITE))
-            assert standing.fresh(clock.wall())
+            assert gate.services.origins.current(polite.Origin.of(SITE)).fresh(clock.wall())
             await asyncio.sleep(rest / 20)
         told = (await gate.explain(PAGE)).snapshot
         asked_before = len(server.asked)
@@ -235,9 +233,7 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(0.0, 600.0), (-HOUR, 900.0), (-30 * DAY, 900.0)])
-async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
-    seconds, left
-):
+async def test_a_back_off_of_robots_txt_is_not_renewed_by_a_restart_unless_the_clock_went_back(seconds, left):
     server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:

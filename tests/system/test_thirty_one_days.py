@@ -2,18 +2,15 @@
 
 import asyncio
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
-from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -46,7 +43,7 @@ class Server:
         pass
 
 
-def opened(server: Server, store: RobotsStore | None, **robots: Any) -> OpenedGate:
+def opened(server, store, **robots):
     return scripted_gate(server, robots=polite.RobotsPolicy(**robots), store=store)
 
 
@@ -63,9 +60,7 @@ class Watch:
     """What must be so at each hour; `verdict` gives what /page and /private come to, by whether the thirty days are over."""
 
     def __init__(self, server, dialect, verdict):
-        self.server = server
-        self.dialect = dialect
-        self.verdict = verdict
+        self.server, self.dialect, self.verdict = server, dialect, verdict
         self.hours: set[int] = set()
         self.over = 0
 
@@ -110,15 +105,13 @@ STORES = {
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> RobotsStore:
+def store(request, tmp_path):
     return STORES[request.param](tmp_path)
 
 
 @pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_where_the_dialect_says_so(
-    dialect,
-):
+async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_then_open_if_the_dialect_says_so(dialect):
     server = Server(Reply(500))
     watch = Watch(server, dialect, lambda forgiven: (forgiven, forgiven))
 

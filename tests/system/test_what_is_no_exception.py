@@ -1,9 +1,7 @@
 """What a user's own part raises, a cancellation or what is no Exception too, reaches each caller, and no turn is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ from polite.pacing.outcome import Pause
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import Abort, OpenedGate, end_next, scripted_gate
+from tests.support import Abort, end_next, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -36,12 +34,12 @@ class Broken(ScriptedTransport):
 
 
 class BrokenStore(MemoryStore):
-    async def save(self, *_: Any) -> None:
+    async def save(self, *_):
         raise Abort("store")
 
 
 @asynccontextmanager
-async def opened(first: int = 1000, **options: Any) -> AsyncIterator[tuple[polite.Gate, Broken]]:
+async def opened(first=1000, **options):
     site = Broken(first, Abort("transport"))
     async with scripted_gate(site, **options) as gate:
         yield gate, site
@@ -56,11 +54,10 @@ def abort(event: object) -> None:
     [(1, {}), (1000, {"listener": abort}), (1000, {"store": BrokenStore()})],
     ids=["transport", "listener", "store"],
 )
-async def test_each_request_for_the_rules_gets_the_error(first: int, options: dict[str, Any]) -> None:
+async def test_each_request_for_the_rules_gets_the_error(first, options):
     async with opened(first, **options) as (gate, _), asyncio.timeout(1_000):
         asking = gate.check(SITE), gate.explain(SITE), gate.permit(SITE).__aenter__()
         ended = await asyncio.gather(*asking, return_exceptions=True)
-
     assert [type(each) for each in ended] == [Abort] * 3
 
 
@@ -98,7 +95,6 @@ async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_q
         for _ in range(20):
             assert await gate.check(SITE)
             await asyncio.sleep(5)
-
     assert site.asked == 2
 
 
@@ -106,7 +102,7 @@ PAGE = f"{SITE}/page"
 ERRORS = [asyncio.CancelledError, ZeroDivisionError]
 
 
-def open_scripted(**options: Any) -> OpenedGate:
+def open_scripted(**options):
     return scripted_gate({f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\n")}, **options)
 
 
@@ -136,10 +132,10 @@ async def test_what_ends_the_program_goes_through_and_gives_the_turn_back(error:
 class _Driven:
     """Awaits by hand what an iterator of an awaitable yields."""
 
-    def __init__(self, steps: Any) -> None:
+    def __init__(self, steps):
         self._steps = steps
 
-    def __await__(self) -> Any:
+    def __await__(self):
         return (yield from self._steps)
 
 

@@ -3,7 +3,6 @@
 import tomllib
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -39,7 +38,6 @@ def test_each_response_has_its_verdict_in_each_form_of_headers_and_body(name: st
 
 def test_there_are_enough_of_both():
     refusals = [name for name, response in RESPONSES.items() if response["is"] != "none"]
-
     assert len(refusals) >= 12
     assert len(RESPONSES) - len(refusals) >= 25
 
@@ -59,7 +57,6 @@ def test_the_evidence_is_what_the_response_says_and_a_value_in_it_is_cut():
 def test_what_is_beyond_the_limit_is_not_read_and_a_long_page_is_no_stub():
     stub = RESPONSES["imperva-challenge"]["body"].encode()
     comment = b"<!--" + b" " * (LIMIT - len(CHALLENGE) - 7) + b"-->"
-
     assert refusal(403, (), comment + CHALLENGE.encode())
     assert not refusal(403, (), comment + b" " * len(CHALLENGE) + CHALLENGE.encode())
     assert not refusal(403, (), comment + b" " * 300 + CHALLENGE.encode())
@@ -87,6 +84,6 @@ def test_hostile_bodies_cost_the_same_calls_as_short_ones(piece: bytes):
         *(((200, (), body), "body must be bytes, str or None") for body in (5, [b"a"], Path())),
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_named(arguments: Any, problem: str):
+def test_a_wrong_argument_is_named(arguments, problem):
     with pytest.raises(InvalidOption, match=problem):
         refusal(*arguments)

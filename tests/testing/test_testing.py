@@ -54,7 +54,6 @@ async def _sleep_thrice(clock: ManualClock) -> list[float]:
 @pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
 async def test_time_passes_by_finite_amounts_and_forwards(seconds: float) -> None:
     clock = ManualClock()
-
     with pytest.raises(ValueError, match="seconds must be"):
         clock.advance(seconds)
     with pytest.raises(ValueError, match="seconds must be"):
@@ -65,11 +64,9 @@ def test_a_suspended_machine_has_a_lasting_clock_that_goes_on() -> None:
     clock = ManualClock(monotonic=10.0, wall=1_000.0)
     called: list[float] = []
     clock.call_at(15.0, lambda: called.append(clock.lasting()))
-
     clock.suspend(60.0)
     assert (clock.monotonic(), clock.wall(), clock.lasting(), called) == (10.0, 1_060.0, 70.0, [])
     clock.advance(5.0)
-
     assert (clock.lasting(), called) == (75.0, [75.0])
 
 
@@ -153,7 +150,6 @@ def test_names_that_were_resolved_before_do_not_hide_a_deadlock(runner) -> None:
     # In its own thread: until it is done with that.
     while not pycares._shutdown_manager._queue.empty():
         threading.Event().wait(0.01)
-
     with pytest.raises(Deadlock):
         runner.run(asyncio.Event().wait())
 

@@ -106,7 +106,6 @@ def test_a_public_address_inside_another_is_permitted_with_private_ones(kind: st
 )
 def test_a_denied_network_wins_in_every_spelling(address: str) -> None:
     policy = FetchPolicy(allow_private=True, allowed_networks=["0.0.0.0/0"], denied_networks=["1.1.1.0/24"])
-
     assert not permitted(ip_address(address), policy)
 
 
@@ -131,12 +130,8 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("host", "address"),
     [
-        ("0x7f.1", "127.0.0.1"),
-        ("2130706433", "127.0.0.1"),
-        ("010.0.0.1", "8.0.0.1"),
-        ("[::1]", "::1"),
-        ("::ffff:1.1.1.1", "::ffff:1.1.1.1"),
-        ("fe80::1%25eth0", "fe80::1"),
+        *(("0x7f.1", "127.0.0.1"), ("2130706433", "127.0.0.1"), ("010.0.0.1", "8.0.0.1")),
+        *(("[::1]", "::1"), ("::ffff:1.1.1.1", "::ffff:1.1.1.1"), ("fe80::1%25eth0", "fe80::1")),
         *((name, None) for name in ("example.com", "1.1.1.1.example.com", "", "a b", "256.256.256.256")),
     ],
 )
@@ -157,7 +152,6 @@ async def test_by_default_private_addresses_are_blocked() -> None:
     ):
         with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
             await session.get(server.url("/"))
-
     assert server.hits == 0
 
 
@@ -205,7 +199,6 @@ async def test_a_refusal_or_absence_of_the_proxy_is_not_a_response_of_the_site(s
     async with scripted_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
         refused = await asked_through(proxy.url(""), "https://example.com/robots.txt")
     gone = await asked_through(proxy.url(""), "http://example.com/robots.txt")
-
     for failed in (refused, gone):
         assert isinstance(failed, Failed)
         assert failed.reason is Reason.PROXY_FAILED
@@ -213,10 +206,8 @@ async def test_a_refusal_or_absence_of_the_proxy_is_not_a_response_of_the_site(s
 
 async def test_nothing_goes_past_a_proxy_over_ftp() -> None:
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:9")
-
     async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
         decision = await gate.check("ftp://127.0.0.1:9/")
-
     assert decision.cause is Reason.SCHEME_UNKNOWN
 
 

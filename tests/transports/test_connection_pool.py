@@ -1,7 +1,6 @@
 """One pool for robots.txt and pages: when a connection is kept, and what a server that lies about its ends gets."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -12,7 +11,6 @@ from polite.origin import Target
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.transport import Script
 from polite.transports.connection_pool import ConnectionPool, SharedResponse, StrictResponse
 from polite.transports.http import HttpTransport, trusting
 
@@ -23,7 +21,7 @@ PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies"
 
 
-def talking(*answers: bytes | tuple[bytes, ...]) -> Script:
+def talking(*answers):
     """Answer the requests of one connection, in pieces where they are tuples, and keep it open."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +59,7 @@ class Client:
 
 
 @asynccontextmanager
-async def sharing(policy: FetchPolicy = HOME) -> AsyncIterator[Client]:
+async def sharing(policy=HOME):
     client = Client(policy)
     try:
         yield client
@@ -145,14 +143,11 @@ async def test_octets_that_are_not_read_yet_when_the_page_is_requested_are_notic
 
 async def test_robots_never_uses_a_connection_that_was_kept() -> None:
     answer = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
-
     async with scripted_server(talking(PAGE), talking(answer)) as server, sharing() as client:
         assert await client.page(server) == "page"
         reply = await client.robots(server)
-
     assert isinstance(reply, Reply)
-    assert reply.body == RULES
-    assert server.hits == 2
+    assert (reply.body, server.hits) == (RULES, 2)
 
 
 async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> None:
@@ -162,7 +157,6 @@ async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> 
     ):
         assert await client.page(server) == "page"
         assert await client.page(server) == "page"
-
     assert server.hits == 2
 
 
@@ -176,8 +170,7 @@ async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         await client.robots(server)
 
     assert isinstance(reply, Reply)
-    assert reply.status == 404
-    assert server.hits == 3
+    assert (reply.status, server.hits) == (404, 3)
 
 
 # The reader of responses: what it hands on, in whatever pieces it comes, and what it does not.

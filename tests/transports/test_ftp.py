@@ -1,9 +1,7 @@
 """robots.txt over FTP: an honest server, what is sent to it, and how little a dishonest one gets."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import aioftp
 import pytest
@@ -13,8 +11,7 @@ from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.testing import ScriptedServer, scripted_server
-from polite.testing.transport import Script
+from polite.testing import scripted_server
 from polite.transports.ftp import LONGEST_LINE, MOST_LINES, FtpFailed, FtpTransport, read_reply
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, A, telling
@@ -24,7 +21,7 @@ HOME = {"allowed_networks": ["127.0.0.0/8", "::1/128"]}
 
 
 @asynccontextmanager
-async def honest(folder: Path) -> AsyncIterator[int]:
+async def honest(folder):
     """aioftp's server, with a folder for anybody."""
     user = aioftp.User(base_path=folder, permissions=[aioftp.Permission("/", writable=False)])
     server = aioftp.Server([user])
@@ -44,12 +41,12 @@ async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Repl
 
 
 @asynccontextmanager
-async def lying(lie: Script) -> AsyncIterator[ScriptedServer]:
+async def lying(lie):
     async with scripted_server(lie, scheme="ftp", hears=b"") as server:
         yield server
 
 
-async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path: Path) -> None:
+async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path):
     (tmp_path / "robots.txt").write_bytes(RULES)
 
     fetching = FetchPolicy(timeout=20.0, **HOME)
@@ -87,7 +84,6 @@ async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
 async def test_the_first_octets_count(size: int, end: BodyEnd) -> None:
     async with lying(ftp(data=b"x" * size)) as server:
         reply = await asked(server.url())
-
     assert reply == Reply(200, b"x" * min(size, 1_000), end)
 
 
@@ -97,7 +93,6 @@ async def test_the_first_octets_count(size: int, end: BodyEnd) -> None:
 async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
     async with lying(ftp()) as server:
         failed = await asked(server.url(path))
-
     assert isinstance(failed, Failed)
     assert failed.reason is Reason.REDIRECT_UNSAFE
     assert server.hits == 0
@@ -121,7 +116,6 @@ async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
 async def test_what_a_server_refuses_has_its_reason_and_code(says, reason, status):
     async with lying(ftp(says)) as server:
         failed = await asked(server.url())
-
     assert isinstance(failed, Failed)
     assert (failed.reason, failed.status) == (reason, status)
 

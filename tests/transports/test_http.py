@@ -15,7 +15,6 @@ from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.transport import Script
 from polite.transports.http import HttpTransport
 from polite.transports.inflate import Inflater
 from tests.faults.stage import OK, RULES, chunked, hung_up_after, tls
@@ -60,7 +59,6 @@ async def test_the_request_line_is_the_target_letter_by_letter(transport: HttpTr
         asks = [ask(server, path) for path in REWRITTEN]
         for each in asks:
             await transport.get(each)
-
     assert [request.partition(b"\r\n")[0].decode() for request in server.requests] == [
         f"GET {each.target.path} HTTP/1.1" for each in asks
     ]
@@ -178,13 +176,12 @@ async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> Non
     ],
     ids=["farewell", "cut", "cut large", "cut before the body", "cut after the length", "cut after the last chunk"],
 )  # fmt: skip
-async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(script: Script, end: BodyEnd):
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(script, end):
     async with tls(script)() as stage:
         policy = FetchPolicy(allow_private=True, ca_file=stage.fetching["ca_file"])
         transport = HttpTransport("TestBot/1.0", policy)
         reply = await transport.get(Ask(Target.of(f"{stage.origin}/robots.txt")))
         await transport.close()
-
     assert isinstance(reply, Reply), reply
     assert (reply.status, reply.end) == (200, end)
 
@@ -223,14 +220,12 @@ def test_a_coding_that_was_not_asked_for_is_not_guessed_at(coding: str) -> None:
 def test_h9_a_body_of_exactly_the_limit_is_complete_and_one_more_is_capped(coding: str) -> None:
     exact = fed(coding, gzip.compress(b"x" * 100) if coding else b"x" * 100, limit=100)
     over = fed(coding, gzip.compress(b"x" * 101) if coding else b"x" * 101, limit=100)
-
     assert (len(exact.body), exact.end()) == (100, BodyEnd.COMPLETE)
     assert (len(over.body), over.end()) == (100, BodyEnd.CAPPED)
 
 
 def test_a_bomb_is_never_held_and_thousands_of_members_are_refused() -> None:
     bomb = fed("gzip", gzip.compress(b"\0" * 50_000_000, 9), limit=512_000, step=65_536)
-
     assert (len(bomb.body), bomb.end()) == (512_000, BodyEnd.CAPPED)
     assert fed("gzip", gzip.compress(b"") * 5_000, step=1_000).end() is BodyEnd.CORRUPT
 
@@ -238,7 +233,6 @@ def test_a_bomb_is_never_held_and_thousands_of_members_are_refused() -> None:
 @pytest.mark.parametrize("step", [1, 11, 100_000])
 def test_several_members_are_one_body(step: int) -> None:
     inflater = fed("gzip", gzip.compress(b"a") + gzip.compress(b"b"), step=step)
-
     assert (inflater.body, inflater.end()) == (b"ab", BodyEnd.COMPLETE)
 
 
@@ -246,7 +240,6 @@ def test_several_members_are_one_body(step: int) -> None:
 @pytest.mark.parametrize("allowed", [True, False])
 def test_junk_behind_the_stream_is_dropped_or_corrupts_it(junk: bytes, allowed: bool) -> None:
     inflater = fed("gzip", PACKED + junk, step=1, junk_allowed=allowed)
-
     assert inflater.body == TEXT
     assert inflater.end() is (BodyEnd.COMPLETE if allowed else BodyEnd.CORRUPT)
 
@@ -267,6 +260,5 @@ def test_junk_behind_the_stream_is_dropped_or_corrupts_it(junk: bytes, allowed: 
 )
 def test_gzip_that_no_header_names_has_the_same_ends(coding: str, data: bytes, end: BodyEnd) -> None:
     inflater = fed(coding, data, step=1, finds_gzip=True)
-
     assert inflater.end() is end
     assert data != PACKED or inflater.body == TEXT

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from typing import Any
 
 import aiohttp
 import pytest
@@ -16,7 +15,7 @@ from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, FORMERR, A, telling
 from tests.support import now, scripted_gate
 
-HOME: dict[str, Any] = {"allowed_networks": ["127.0.0.0/8"]}
+HOME = {"allowed_networks": ["127.0.0.0/8"]}
 RULES = b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nUser-agent: *\nDisallow: /private\n"
 
 
@@ -27,7 +26,6 @@ async def test_a_nameserver_that_does_not_understand_the_query_gives_a_bad_answe
         with pytest.raises(NameNotResolved) as error:
             await resolver.resolve("site.test")
         await resolver.close()
-
     assert error.value.reason is Reason.DNS_BAD_ANSWER
 
 
@@ -48,10 +46,9 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
 class Own(AbstractResolver):
     def __init__(self, port: int | None = None) -> None:
         self.asked: list[str] = []
-        self.closed = False
-        self._port = port
+        self.closed, self._port = False, port
 
-    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+    async def resolve(self, host, port=0, family=socket.AF_INET):
         self.asked.append(host)
         return [
             ResolveResult(hostname=host, host="127.0.0.1", port=self._port or port, family=socket.AF_INET, proto=0, flags=0)
@@ -103,7 +100,7 @@ async def test_a_host_has_the_address_that_the_user_named(names, host, port, ser
         ("127.0.0.1", "must be a mapping"),
     ],
 )
-async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(resolver: Any, message: str):
+async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(resolver, message):
     with pytest.raises(InvalidOption, match=message):
         async with scripted_gate(resolver=resolver):
             pytest.fail("it opened")

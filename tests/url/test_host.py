@@ -15,7 +15,6 @@ from polite.url.idn import MAX_IDN, decode_label, domain_to_ascii, encode_label
 def test_a_forbidden_character_is_refused_where_it_stands(character):
     with pytest.raises(InvalidPart, match=rf"U\+{ord(character):04X}") as caught:
         parse_host(f"ab{character}c", special=True)
-
     assert caught.value.position == 2
 
 

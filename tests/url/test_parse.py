@@ -13,11 +13,9 @@ _BASE = parse_url("http://user:pw@example.com:8080/a/b?c#d")
 
 def test_every_part_is_there():
     parsed = parse_url("HTTPS://us@er:p:w@Example.COM:0444/a/../b?c?'d#e`")
-
     assert parsed == ParsedURL("https", "us%40er", "p%3Aw", "example.com", 444, "/b", "c?%27d", "e%60")
     assert parsed.href == "https://us%40er:p%3Aw@example.com:444/b?c?%27d#e%60"
-    assert parsed.origin == "https://example.com:444"
-    assert parsed.path_and_query == "/b?c?%27d"
+    assert (parsed.origin, parsed.path_and_query) == ("https://example.com:444", "/b?c?%27d")
     assert parse_url("http://example.com/\ud800").path == "/%EF%BF%BD"
 
 
@@ -37,11 +35,9 @@ def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
 @pytest.mark.parametrize(
     ("url", "reason", "position"),
     [
-        ("", "scheme", 0),
-        ("example.com/a", "scheme", 0),
-        ("http://", "names no host", 7),
-        ("http:///?x", "names no host", 8),
-        ("http://user@/", "names no host", 12),
+        *(("", "scheme", 0), ("example.com/a", "scheme", 0)),
+        *(("http://", "names no host", 7), ("http:///?x", "names no host", 8)),
+        *(("http://user@/", "names no host", 12), ("gopher:///x", "names no host", 9)),
         ("mailto:someone@example.com", "no host", 7),
         ("file:///etc/passwd", "file:", 0),
         ("http://example.com:65536/", "out of range", 19),
@@ -52,14 +48,12 @@ def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
         ("http://exa%zz/", r"U\+0025", 10),
         ("  ht\ttp://exa\n mple.com/", r"U\+0020", 14),
         ("http://1.2.3.4.5/", "IPv4", 7),
-        ("gopher:///x", "names no host", 9),
         (" http:// ", "names no host", 8),
     ],
 )
 def test_an_invalid_url_is_refused_with_the_reason_and_the_position(url, reason, position):
     with pytest.raises(InvalidURL, match=reason) as caught:
         parse_url(url)
-
     assert caught.value.position == position
 
 
@@ -67,7 +61,6 @@ def test_an_invalid_url_is_refused_with_the_reason_and_the_position(url, reason,
 def test_a_url_beyond_the_limit_is_refused_at_once(size):
     with pytest.raises(InvalidURL, match=f"MAX_URL = {MAX_URL}") as caught:
         parse_url("http://example.com/".ljust(size, "é"))
-
     assert caught.value.position == MAX_URL
 
 
@@ -85,7 +78,6 @@ def test_anything_but_a_str_is_a_type_error_that_names_the_type(value):
 def test_a_refusal_shows_no_credential():
     with pytest.raises(InvalidURL) as caught:
         parse_url("http://user:secret@exa mple.com/")
-
     assert "secret" not in f"{caught.value!r} {caught.value.reason}"
 
 
@@ -93,12 +85,10 @@ def test_a_refusal_shows_no_credential():
 def test_no_repetition_takes_longer_than_its_length(piece):
     for head in ("http://", "http://a/", "http://a/?", "http://[", ""):
         url = (head + piece * MAX_URL)[:MAX_URL]
-
         try:
             parsed = parse_url(url, _BASE)
         except InvalidURL:
             continue
-
         assert parse_url(parsed.href) == parsed
 
 
@@ -115,7 +105,6 @@ def test_no_repetition_takes_longer_than_its_length(piece):
 def test_a_host_and_port_without_a_scheme_have_a_hint_and_other_texts_have_none(url, meant):
     with pytest.raises(InvalidURL) as caught:
         parse_url(url)
-
     assert ("did you mean" in str(caught.value)) is (meant is not None)
     assert meant is None or f"; did you mean {meant}? (at" in str(caught.value)
 

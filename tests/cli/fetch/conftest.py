@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -27,14 +26,11 @@ class Site:
     """
 
     def __init__(self, folder, capsys):
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._capsys = capsys
+        self._listening, self._capsys = socket.create_server(("127.0.0.1", 0)), capsys
         self.origin = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self.folder = folder / "pages"
         self.pages = {ROBOTS: [{"text": "User-agent: *\nDisallow: /no\n"}]}
-        self.asked = []
-        self.loop = VirtualTimeLoop
-        self.limit_s = 36_000
+        self.asked, self.loop, self.limit_s = [], VirtualTimeLoop, 36_000
         self.out = self.err = ""
         self.began = self.took_s = 0.0
 
@@ -135,7 +131,7 @@ def raw(octets):
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch, capsys):
+def site(tmp_path, monkeypatch, capsys):
     site = Site(tmp_path, capsys)
     monkeypatch.setattr(asyncio, "run", site.run_loop)
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)

@@ -26,9 +26,7 @@ def listed(tmp_path):
 
 def test_a_record_has_the_line_as_it_was_given(site, listed):
     lines = [f"{site.origin}/a#top", f"  {site.origin.upper()}/b/../c  ", f"{site.origin}/d"]
-
     assert site.run(*listed(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())) == 0
-
     assert {record["url"]: record["input"] for record in records_of(site)} == {
         f"{site.origin}/a": lines[0],
         f"{site.origin}/c": lines[1],
@@ -48,7 +46,6 @@ def test_a_record_has_the_line_as_it_was_given(site, listed):
 )
 def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site):
     assert site.run(line) == 2
-
     (record,) = records_of(site)
     assert (record["input"], record["outcome"]) == (given, "invalid")
     assert "input_at" not in record
@@ -56,18 +53,14 @@ def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site
 
 def test_comments_and_blank_lines_are_no_urls(site, listed):
     text = f"# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
-
     site.run(*listed(text.encode()))
-
     assert site.paths == ["/a%20"]
 
 
 @pytest.mark.parametrize(("space", "scheme"), [(" ", "http"), ("\t", "HTTPS"), ("\u00a0", "http")])
 def test_two_urls_on_one_line_are_not_fetched_as_one(space, scheme, site, listed):
     line = f"{site.origin}/a{space}{scheme}://me:secret@b.test/"
-
     assert site.run(*listed(f"{site.origin}/ok\n{line}\n".encode())) == 2
-
     (record,) = [record for record in records_of(site) if record["outcome"] == "invalid"]
     assert record["detail"] == "the line has two URLs: write one per line"
     assert record["input_at"].endswith("urls.txt:2")
@@ -98,8 +91,7 @@ def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
 
     assert site.run(*listed(text.encode())) == 1
 
-    found = sorted(_found(site, "input", "outcome", "url"))
-    assert found == [
+    assert sorted(_found(site, "input", "outcome", "url")) == [
         ("/a", "fetched", "/a"),
         ("/a#b", "duplicate", "/a"),
         ("/no", "duplicate", "/no"),
@@ -177,7 +169,6 @@ _NO_NAME = (
 def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(by_list, site, listed):
     urls = [f"{site.origin}/{letter}" for letter in "abcdef"]
     arguments = listed("\n".join(["# the list", *urls]).encode()) if by_list else urls
-
     assert site.run(*arguments, named=False) == 2
     assert (site.err, site.asked, site.folder.exists()) == (_NO_NAME, [], False)
     assert site.run("--limit", "5", *arguments, named=False) == 0

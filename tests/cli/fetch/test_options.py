@@ -24,14 +24,10 @@ from tests.signing.verifier import AGENT, verified
         ("--max-origin-bytes", {"text": "abc"}, 1, "MAX_ORIGIN_BYTES", "--max-origin-bytes=2: "),
     ],
 )
-def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(
-    option, page, asked, code, detail, site
-):
+def test_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(option, page, asked, code, detail, site):
     urls = [f"/{number}" for number in range(6)]
     site.pages.update({url: [page] for url in urls})
-
     assert site.run(option, "2", *urls) == 3
-
     last = site.records["/5"]
     assert (len(site.paths), last["outcome"], last["code"]) == (asked, "given up", code)
     assert last["detail"].startswith(detail)
@@ -40,17 +36,13 @@ def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(
 @pytest.mark.parametrize(("rule", "delay_s"), [("cap", 300), ("obey", 400)])
 def test_a_long_crawl_delay_is_capped_or_obeyed(rule, delay_s, site):
     site.pages["/robots.txt"] = [{"text": "User-agent: *\nCrawl-delay: 400\n"}]
-
     assert site.run("--long-delay", rule, "/a", "/b") == 0
-
     assert site.times[1] - site.times[0] == pytest.approx(delay_s, abs=1)
 
 
 def test_a_status_that_is_named_backs_the_origin_off(site):
     site.pages["/a"] = [{"status": 403}]
-
     assert site.run("--back-off-on", "403", "/a", "/b") == 0
-
     assert site.times[1] - site.times[0] >= 10
 
 
@@ -76,9 +68,7 @@ def seen(site):
 
 def test_fields_are_sent_with_pages_and_not_for_robots_txt(site, seen):
     site.keep("/a")
-
     site.run("--header", "Accept-Language: de", "--header", "accept:text/html", "/a")
-
     assert seen["/a"]["Accept-Language"] == "de"
     assert seen["/a"].getall("Accept") == ["text/html"]
     assert "Accept-Language" not in seen["/robots.txt"]
@@ -106,11 +96,7 @@ def test_credentials_follow_a_redirect_within_the_origin_only(site, seen):
     ("text", "said"),
     [
         ("nonsense", "--header must be 'NAME: VALUE' in ASCII"),
-        (": x", "--header must be"),
-        ("X: ", "--header must be"),
-        ("X: a\r\nY: b", "--header must be"),
-        ("X: \0", "--header must be"),
-        ("X: schön", "--header must be"),
+        *((text, "--header must be") for text in (": x", "X: ", "X: a\r\nY: b", "X: \0", "X: schön")),
         ("X: " + "a" * 8_193, "at most 8192 octets, got 'X'"),
         ("user-agent: x", "--header cannot set user-agent: use --agent"),
         ("Host: x", "--header cannot set Host: it is the URL's; --resolve names its address"),
@@ -118,16 +104,16 @@ def test_credentials_follow_a_redirect_within_the_origin_only(site, seen):
         ("If-None-Match: x", "use --recrawl"),
         ("Signature: x", "use --sign"),
         ("Accept-Encoding: br", "requested in gzip"),
-        ("Authorization: secret\x00", "--header must be"),
-        ("Authorization Bearer secret", "--header must be"),
-        ("Authorization=secret", "--header must be"),
+        *(
+            (f"Authorization{rest}", "--header must be")
+            for rest in (": secret\x00", " Bearer secret", "=secret")
+        ),
         ("Cookie\tsecret:x", "--header must be"),
     ],
 )
 def test_what_cannot_be_sent_is_wrong_usage_and_no_message_shows_a_value(text, said, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["fetch", "--header", text, "http://a.test/"])
-
     err = capsys.readouterr().err
     assert (ended.value.code, said in err, "secret" in err) == (2, True, False)
 
@@ -223,8 +209,7 @@ def test_a_run_serves_its_status_page_until_it_ends(site):
     assert site.run("--status", str(port), "/a", "/b") == 0
 
     assert f"polite: status page: http://127.0.0.1:{port}/\n" in site.err
-    assert seen[0]["frontier"]["in_flight"] == 1
-    assert seen[0]["held"][0]["url"] == f"{site.origin}/a"
+    assert (seen[0]["frontier"]["in_flight"], seen[0]["held"][0]["url"]) == (1, f"{site.origin}/a")
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port))
 
@@ -253,9 +238,7 @@ def run(site, number, *arguments):
 
 def test_a_second_run_gets_304s_and_what_has_changed(site):
     site.pages |= {"/a": [with_tag('"1"')], "/b": [with_tag('"1"'), with_tag('W/"2"', "newer")]}
-
     assert (run(site, 1, "/a", "/b"), run(site, 2, "/a", "/b"), run(site, 3, "/a", "/b")) == (0, 0, 0)
-
     assert [site.records[path]["status"] for path in ("/a", "/b")] == [304, 304]
     site.folder = site.folder.parent / "run2"
     a, b = (site.records[path] for path in ("/a", "/b"))
@@ -282,12 +265,9 @@ async def _stall(request):
 def test_a_page_that_was_not_read_whole_is_requested_whole_again(site, arguments, response):
     seen = []
     site.pages["/a"] = [response, with_tag('"1"', seen=seen)]
-
     run(site, 1, *arguments, "/a")
     run(site, 2, "/a")
-
-    assert seen == [None]
-    assert site.records["/a"]["status"] == 200
+    assert (seen, site.records["/a"]["status"]) == ([None], 200)
 
 
 def test_a_warc_has_a_revisit_record_for_a_304(site):

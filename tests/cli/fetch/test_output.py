@@ -38,10 +38,8 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
     writer, file, urls, site, monkeypatch
 ):
     monkeypatch.setattr(writer, "_write", _full(file))
-
     assert site.run("--quiet", *urls) == 2
-    assert site.err == f"polite: {file}: No space left on device\n"
-    assert site.records == {}
+    assert (site.err, site.records) == (f"polite: {file}: No space left on device\n", {})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,6 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
 )  # fmt: skip
 def test_a_run_that_keeps_no_bodies_says_so_once(arguments, output, said, site, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
     assert site.run(*arguments, "/a", "/b", output=output) == 0
     assert site.err.count("polite: bodies are not kept; --output DIR or --warc FILE keeps them\n") == said
     assert not arguments or arguments[0] != "--quiet" or site.err == ""
@@ -71,25 +68,15 @@ def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
         in site.err
     )
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
-    assert [(each["event"], each.get("status")) for each in lines] == [
-        ("run", None),
-        ("robots", 200),
-        ("refused", None),
-        ("slowed", 429),
-        ("request", 429),
-        ("request", 200),
-        ("request", None),
-        ("request", None),
-    ]
-    assert {each["origin"] for each in lines[1:]} == {site.origin}
-    assert lines[3]["for_s"] == 9
+    told = ", ".join(f"{each['event']} {each.get('status') or ''}".strip() for each in lines)
+    assert told == "run, robots 200, refused, slowed 429, request 429, request 200, request, request"
+    assert ({each["origin"] for each in lines[1:]}, lines[3]["for_s"]) == ({site.origin}, 9)
     requests = [each["t"] for each in lines if each["event"] == "request"]
     assert requests == pytest.approx([at - site.began for at in site.times], abs=0.01)
 
 
 def test_a_folder_with_records_of_another_run_is_refused(site):
     site.run("/a")
-
     assert site.run("/b") == 2
     assert "records.jsonl already exists; choose another folder, or continue it with --resume" in site.err
     assert list(site.records) == ["/a"]
@@ -112,7 +99,6 @@ def test_a_folder_with_records_of_another_run_is_refused(site):
 )
 def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
     assert site.run(*arguments, "/a", output=False) == 2
     assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both use {arguments[1]}")
     assert list(tmp_path.iterdir()) == []
@@ -133,7 +119,6 @@ def test_a_link_is_the_file_it_leads_to(link, is_there, site, tmp_path, monkeypa
     if is_there or link == "hardlink_to":
         (tmp_path / "q").write_text("precious")
     getattr(tmp_path / "log", link)(tmp_path / "q")
-
     assert site.run("--log", "log", "--resume", "q", "/a", output=False) == 2
     assert "--log and --resume would both use log" in site.err
     assert not (tmp_path / "q").exists() or (tmp_path / "q").read_text() == "precious"
@@ -212,7 +197,6 @@ def test_a_line_that_a_killed_run_has_cut_is_taken_away(before, rest, tmp_path):
 def test_a_file_of_another_program_is_not_changed(others, open_again, tmp_path):
     path = tmp_path / "file.jsonl"
     path.write_bytes(others)
-
     with pytest.raises(
         InvalidOption, match=r"file\.jsonl: octet .* does not start a .*; the file was not changed"
     ):
@@ -221,22 +205,12 @@ def test_a_file_of_another_program_is_not_changed(others, open_again, tmp_path):
 
 
 def _page(body, *fields):
-    return Page(
-        url="http://a/",
-        request_fields=(),
-        status=200,
-        reason="",
-        fields=fields,
-        raw=body,
-        end=BodyEnd.COMPLETE,
-        address=None,
-        body=body,
-    )
+    given = {"request_fields": (), "status": 200, "reason": "", "fields": fields, "address": None}
+    return Page(url="http://a/", raw=body, body=body, end=BodyEnd.COMPLETE, **given)
 
 
 async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.replace", _full("x"))
-
     with pytest.raises(OSError, match="No space"):
         await Folder(tmp_path).keep(_page(b"x"))
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []

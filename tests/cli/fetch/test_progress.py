@@ -25,28 +25,17 @@ def stats():
 
 
 def _status(elapsed_s, *entries, **changes):
-    fields = {
-        "now": 100.0,
-        "counts": COUNTS,
-        "parts": {},
-        "rate": 0.0,
-        "waiting": 7,
-        "in_flight": 2,
-        "list_read": True,
-        "origins": len(entries),
-        "conditions": {},
-        "slowest": max(entries, key=lambda entry: entry.left_s(100.0), default=None),
-    }
+    slowest = max(entries, key=lambda entry: entry.left_s(100.0), default=None)
+    fields = {"now": 100.0, "counts": COUNTS, "parts": {}, "conditions": {}, "rate": 0.0, "slowest": slowest}
+    fields |= {"waiting": 7, "in_flight": 2, "list_read": True, "origins": len(entries)}
     return RunStatus(elapsed_s=elapsed_s, **{**fields, **changes})
 
 
 def test_elsewhere_a_line_comes_now_and_then():
     out = io.StringIO()
-
     with Progress(out) as progress:
         for tenths in range(250):
             progress.show(_status(tenths / 10), OriginStats(1.0))
-
     assert [text.partition(" 30 ")[0] for text in out.getvalue().splitlines()] == ["  10 s ", "  20 s "]
 
 
@@ -81,17 +70,13 @@ def _shown(*entries, columns=80, **changes):
 def test_a_terminal_has_the_table_while_the_run_goes_on(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
-
     with Progress(out) as progress:
         progress.show(_status(65.0, SLOW), OriginStats(1.0))
-
     assert "1:05  30 fetched (0.0/s)" in out.getvalue()
 
 
 def test_the_table_names_each_origin_and_why_it_waits():
-    other = Entry("http://[::1]:80", 1.0, in_flight=1)
-
-    assert _shown(SLOW, other, origins=5, rate=0.5) == [
+    assert _shown(SLOW, Entry("http://[::1]:80", 1.0, in_flight=1), origins=5, rate=0.5) == [
         "1:05  30 fetched (0.5/s)  2 refused  1 failed",
         "━" * 39 + "           " + "  33 of 42  at least 1:35 left",
         "7 waiting  2 in flight",
@@ -108,8 +93,6 @@ def test_the_table_names_each_origin_and_why_it_waits():
 def test_each_line_fits_whatever_is_in_it(columns):
     entry = Entry(LONG, 86_400.25, waiting=10**9, done=10**9, until=1e9, why="x\x1b[2J" * 300)
     counts = dict.fromkeys(COUNTS, 10**9)
-
     lines = _shown(entry, SLOW, columns=columns, counts=counts, conditions={"backing off": 10**6})
-
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)

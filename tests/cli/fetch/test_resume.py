@@ -33,10 +33,8 @@ def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
 
 def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
     patient.pages["/a"] = [interrupted]
-
     patient.run("--resume", queue, "--delay", "30", "/a", "/b")
     patient.run("--resume", queue, "--delay", "30")
-
     assert [path for _, path in patient.asked] == ["/robots.txt", "/a", "/b"]
     assert patient.times[1] - patient.began >= 30
 
@@ -122,9 +120,7 @@ def test_a_blocked_address_is_tried_again_when_the_options_permit_it(prompt, que
     assert prompt.run("--resume", queue, "/a", "/b", private=False) == 3
     assert prompt.run("--resume", queue, "--retry", "all", private=False) == 0
     assert prompt.asked == []
-
     assert prompt.run("--resume", queue, "--retry", "all", "--change") == 0
-
     assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
 
 
@@ -159,8 +155,7 @@ def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
 
     assert main(["fetch", "--resume", queue, "--output", str(prompt.folder), f"{prompt.origin}/b"]) == 0
 
-    assert seen == [("FirstBot/1.0", "1")] * 2
-    assert prompt.records["/b"]["length"] == 7
+    assert (seen, prompt.records["/b"]["length"]) == ([("FirstBot/1.0", "1")] * 2, 7)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +175,7 @@ def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
 )  # fmt: skip
 def test_another_value_is_refused_and_named_and_nothing_is_sent(prompt, queue, first, then, said):
     prompt.run("--resume", queue, *first, "/no", private=False)
-    kept = Path(queue).read_bytes()
-    asked = len(prompt.asked)
+    kept, asked = Path(queue).read_bytes(), len(prompt.asked)
 
     assert prompt.run("--resume", queue, *then, "/a", private=False) == 2
 
@@ -250,9 +244,7 @@ def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
     with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
         file.execute("PRAGMA locking_mode = EXCLUSIVE")
         file.execute("BEGIN EXCLUSIVE")
-
         assert prompt.run("--resume", queue, *change, "/b", named=False) == 2
-
     assert prompt.err == f"polite: {queue}: a crawl has it open\n"
 
 
@@ -289,9 +281,7 @@ def test_an_interrupt_finishes_requests_in_flight(number, status, site):
         ([signal.SIGTERM, signal.SIGINT], 143, 3),
     ],
 )
-def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(
-    numbers, status, shortest, site
-):
+def test_a_first_interrupt_waits_for_a_limited_time_and_a_second_not_at_all(numbers, status, shortest, site):
     async def hang(request):
         for number in numbers:
             signal.raise_signal(number)

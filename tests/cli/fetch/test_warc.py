@@ -15,17 +15,9 @@ from tests.cli.fetch.conftest import AGENT
 
 
 def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
-    return Page(
-        url="http://a.test/x?y=1",
-        request_fields=(("Host", "a.test"), ("User-Agent", "Bot/1.0")),
-        status=200,
-        reason="Schön",
-        fields=fields or (("Content-Type", "text/plain"),),
-        raw=body,
-        body=body,
-        end=end,
-        address=None,
-    )
+    given = {"request_fields": (("Host", "a.test"), ("User-Agent", "Bot/1.0")), "status": 200}
+    given |= {"address": None, "reason": "Schön", "fields": fields or (("Content-Type", "text/plain"),)}
+    return Page(url="http://a.test/x?y=1", raw=body, body=body, end=end, **given)
 
 
 def _read(path):
@@ -64,10 +56,7 @@ async def test_a_page_is_a_response_and_its_request(path):
 )  # fmt: skip
 async def test_a_field_and_a_reason_keep_the_octets_that_were_sent(value, path):
     page = _page(b"hello", ("Set-Cookie", value.decode("latin-1")), ("X-Last", "1"))
-    reason = value.decode("utf-8", "surrogateescape")
-
-    await Warc(path).keep(replace(page, reason=reason))
-
+    await Warc(path).keep(replace(page, reason=value.decode("utf-8", "surrogateescape")))
     assert b"HTTP/1.1 200 " + value + b"\r\n" in gzip.decompress(path.read_bytes())
     assert b"\r\nSet-Cookie: " + value + b"\r\nX-Last: 1\r\n\r\nhello" in gzip.decompress(path.read_bytes())
     assert _read(path)[1][3] == b"hello"
@@ -76,15 +65,13 @@ async def test_a_field_and_a_reason_keep_the_octets_that_were_sent(value, path):
 @pytest.mark.parametrize(("end", "says"), [(BodyEnd.CAPPED, "length"), (BodyEnd.CUT_SHORT, "disconnect")])
 async def test_a_body_that_is_not_whole_says_why(end, says, path):
     await Warc(path).keep(_page(end=end))
-
     assert _read(path)[1][1]["WARC-Truncated"] == says
 
 
 @pytest.mark.parametrize("cut", [1, 100])
 async def test_what_a_killed_run_left_of_a_record_is_taken_away(cut, path):
     await Warc(path).keep(_page(b"one"))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-cut])
+    path.write_bytes(path.read_bytes()[:-cut])
 
     again = Warc(path)
     await again.keep(_page(b"two"))
@@ -99,7 +86,6 @@ async def test_a_file_that_is_damaged_in_the_middle_loses_nothing_more(path):
     await Warc(path).keep(_page(b"one"))
     damaged = path.read_bytes() + b"\0" * 100
     path.write_bytes(damaged)
-
     with pytest.raises(InvalidOption, match=f"octet {len(damaged) - 100} does not start"):
         await Warc(path).keep(_page(b"two"))
     assert path.read_bytes() == damaged
@@ -109,7 +95,6 @@ def test_a_name_that_readers_would_not_know_and_a_missing_package_are_refused(pa
     with pytest.raises(InvalidOption, match=r"the name must end in \.warc\.gz"):
         Warc(tmp_path / "crawl.zip")
     monkeypatch.setitem(sys.modules, "warcio", None)
-
     with pytest.raises(InvalidOption, match=r"pip install 'polite-crawl\[warc\]'"):
         Warc(path)
 
@@ -156,9 +141,7 @@ def test_each_record_has_the_servers_address_and_the_file_the_policy_and_no_cred
 )
 def test_a_file_of_another_program_is_not_changed_and_ends_a_run_before_the_first_page(octets, site, path):
     path.write_bytes(octets)
-
     assert site.run("--warc", str(path), "/a") == 2
-
     assert "crawl.warc.gz: octet 0 does not start a gzipped WARC record; the file was not changed" in site.err
     assert site.paths == []
     assert path.read_bytes() == octets

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -68,9 +67,7 @@ def serving() -> AbstractAsyncContextManager[Hosts]:
 
 
 @asynccontextmanager
-async def crawling(
-    *, requests: HTTPCrawlerConfig | None = None, delay: float = DELAY_S, pacing: Any = None, **options: Any
-) -> AsyncIterator[tuple[PoliteCrawler, polite.Gate]]:
+async def crawling(*, requests=None, delay=DELAY_S, pacing=None, **options):
     """A crawler. At the end, all permits are back."""
     pacing = pacing or polite.PacingPolicy(min_delay=delay)
     async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK, **options) as gate:

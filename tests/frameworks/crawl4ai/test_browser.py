@@ -1,9 +1,7 @@
 """PoliteBrowserStrategy: pages, redirect hops and frames of a real Chromium have their turns."""
 
 import shutil
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from crawl4ai import BFSDeepCrawlStrategy, BrowserConfig
@@ -25,14 +23,14 @@ def _debians_chromium(monkeypatch: pytest.MonkeyPatch) -> None:
     """crawl4ai has no option for the browser's file."""
     launch = BrowserType.launch
 
-    async def launched(self: BrowserType, **options: Any) -> Any:
+    async def launched(self, **options):
         return await launch(self, executable_path=CHROMIUM, **options)
 
     monkeypatch.setattr(BrowserType, "launch", launched)
 
 
 @asynccontextmanager
-async def browsing(**options: Any) -> AsyncIterator[tuple[PoliteCrawler, polite.Gate]]:
+async def browsing(**options):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2)
     quiet = BrowserConfig(verbose=False, extra_args=FLAGS)
     async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK) as gate:
@@ -63,7 +61,6 @@ async def test_a_browser_waits_for_many_turns_without_pages_and_without_time_out
         urls = [f"{origin}/{n}" for n in range(4) for origin in hosts.urls[:2]]
         results = await crawler.arun_many(urls, config(page_timeout=5000))
         counted = gate.counters.granted
-
     assert [result.success for result in results] == [True] * 8
     hosts.judge()
     assert counted == 8
@@ -73,7 +70,6 @@ async def test_a_page_that_is_busy_is_requested_once(hosts: Hosts) -> None:
     hosts.answers = {"/busy": says(503)}
     async with browsing() as (crawler, _):
         result = await crawler.arun(hosts.url("/busy"), config(max_retries=3))
-
     assert (result.success, result.status_code) == (False, 503)
     hosts.judge(["/busy"])
 
@@ -84,6 +80,5 @@ async def test_a_browser_with_a_foreign_user_agent_is_refused(hosts: Hosts) -> N
             with pytest.raises(polite.InvalidUserAgent):
                 PoliteBrowserStrategy(gate, foreign)
         result = await crawler.arun(hosts.url("/a"), config(magic=True))
-
     assert (result.success, hosts.hits) == (False, [])
     assert "magic" in result.error_message

@@ -3,7 +3,6 @@
 import asyncio
 import time
 import warnings
-from typing import Any
 
 import aiohttp
 import pytest
@@ -81,10 +80,8 @@ async def test_a_disallowed_page_is_tried_by_no_retry_no_proxy_and_no_fallback(h
 
 async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts: Hosts) -> None:
     hosts.answers = {f"/{n}": says(503) for n in range(3)}
-    pacing = polite.PacingPolicy(min_delay=0.05, backoff=0.2)
-    async with crawling(pacing=pacing) as (crawler, _):
+    async with crawling(pacing=polite.PacingPolicy(min_delay=0.05, backoff=0.2)) as (crawler, _):
         results = await crawler.arun_many([hosts.url(f"/{n}") for n in range(3)], config(max_retries=3))
-
     assert {(result.success, result.status_code) for result in results} == {(False, 503)}
     assert sorted(hosts.paths) == ["/0", "/1", "/2"]
     assert all(gap >= 0.199 for gap in hosts.gaps()[1:])
@@ -95,7 +92,6 @@ async def test_page_timeout_counts_neither_the_wait_nor_that_between_hops(hosts:
     async with crawling() as (crawler, _):
         urls = [hosts.url(path) for path in ("/0", "/a", "/b", "/c")]
         results = await crawler.arun_many(urls, config(page_timeout=300))
-
     assert all(result.success for result in results)
     assert hosts.hits[-1].at - hosts.hits[0].at > 0.7
 
@@ -135,7 +131,7 @@ async def test_retries_of_pages_that_look_blocked_and_a_fallback_wait_for_their_
 
 
 async def test_a_foreign_user_agent_is_refused_wherever_it_is_set(hosts: Hosts) -> None:
-    async def before(_url: str, options: dict[str, Any]) -> None:
+    async def before(_url, options):
         options["headers"]["User-Agent"] = "Mozilla/5.0"
 
     foreign = config(user_agent="Mozilla/5.0")
@@ -203,7 +199,7 @@ async def test_a_polite_crawler_and_a_polite_strategy_need_each_other_and_a_gate
 @pytest.mark.parametrize("many", [False, True])
 async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, options, warning, many):
     async with crawling() as (crawler, _):
-        call: Any = crawler.arun_many if many else crawler.arun
+        call = crawler.arun_many if many else crawler.arun
         url = hosts.url("/a")
         with pytest.warns(UserWarning, match=warning) as noticed:
             await call([url] if many else url, config(**options))
@@ -232,7 +228,6 @@ async def test_examples_print_what_the_page_says(hosts, monkeypatch, capsys):
     hosts.answers["/robots.txt"] = says(200, "User-agent: *\nDisallow: /private/\n")
     hosts.links["/"] = ["/about", "/private/diary"]
     monkeypatch.setattr(aiohttp, "TCPConnector", lambda **_: CONNECTOR())
-
     await require_what_the_page_says(
         "crawl4ai", hosts.url("/"), monkeypatch, lambda: capsys.readouterr().out, logs=True
     )
@@ -255,7 +250,7 @@ async def idle(gate: polite.Gate) -> None:
 async def test_a_batch_and_a_stream_are_polite_to_all_hosts_at_once(hosts: Hosts, stream: bool) -> None:
     urls = urls_of(hosts, 5)
     async with crawling() as (crawler, _):
-        found: Any = await crawler.arun_many(urls, config(stream=stream))
+        found = await crawler.arun_many(urls, config(stream=stream))
         at = [(result, time.monotonic()) async for result in found] if stream else []
         results = [result for result, _ in at] or list(found)
 
@@ -288,7 +283,7 @@ async def test_a_stream_that_is_left_early_requests_nothing_more(hosts: Hosts) -
 async def test_a_crawl_that_is_cancelled_requests_nothing_more(hosts: Hosts, stream: bool) -> None:
     hosts.answers = {"/1": says(200, wait_s=5)}
 
-    async def crawl(crawler: Any) -> None:
+    async def crawl(crawler):
         results = await crawler.arun_many(urls_of(hosts, 10), config(stream=stream))
         if stream:
             async for _ in results:
@@ -336,12 +331,11 @@ async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
         ),
     ],
 )
-async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher: Any, warning: str):
+async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher, warning):
     async with crawling() as (crawler, _):
         with pytest.warns(UserWarning, match=warning):
             results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
         await crawler.arun_many([hosts.url("/2")], config(), dispatcher())
-
     assert [result.success for result in results] == [True]
     hosts.judge()
 
@@ -359,7 +353,7 @@ LINKED = ["/", "/a", "/a/1", "/a/2", "/b", "/b/1", "/b/2", "/moved"]
 REFUSED = ["/moved", "/private/1", "/private/diary"]
 
 
-async def collected(results: Any, *, stream: bool) -> list[Any]:
+async def collected(results, *, stream):
     return [result async for result in results] if stream else list(results)
 
 
@@ -371,7 +365,7 @@ def linked(hosts: Hosts) -> Hosts:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_deep_crawl_is_polite(hosts: Hosts, strategy: Any, stream: bool) -> None:
+async def test_a_deep_crawl_is_polite(hosts, strategy, stream):
     deep = config(deep_crawl_strategy=strategy(max_depth=2), stream=stream)
     async with crawling() as (crawler, _):
         results = await collected(await crawler.arun(linked(hosts).url("/"), deep), stream=stream)

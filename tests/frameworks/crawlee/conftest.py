@@ -1,18 +1,16 @@
 """A site for each test, and crawlee as a new process finds it."""
 
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from crawlee import service_locator
 
 from tests.frameworks.crawlee.crawls import judge
-from tests.integrations.site import Site, served
+from tests.integrations.site import served
 
 
 @pytest.fixture(autouse=True)
-def _a_new_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _a_new_process(monkeypatch, tmp_path):
     monkeypatch.setenv("CRAWLEE_STORAGE_DIR", str(tmp_path))
     forget()
 
@@ -26,7 +24,7 @@ def forget() -> None:
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
+async def site():
     """A site whose requests are judged at the end. A test that has several gates, or others' requests, clears its hits."""
     async with served(time.monotonic) as site:
         yield site

@@ -1,6 +1,6 @@
 """Runs polite crawlers of crawlee against a site on loopback, and judges them at the server."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,15 +52,7 @@ class Crawl:
 
 
 @asynccontextmanager
-async def crawling(
-    kind: Any = HttpCrawler,
-    *,
-    pacing: polite.PacingPolicy = PACING,
-    signer: Any = None,
-    robots: polite.RobotsPolicy | None = None,
-    window: int | None = None,
-    **options: Any,
-) -> AsyncIterator[Crawl]:
+async def crawling(kind=HttpCrawler, *, pacing=PACING, signer=None, robots=None, window=None, **options):
     """Give a crawler whose handler, and callbacks for what is skipped and fails, note everything."""
     # With fewer places, crawlee has one while the machine is busy.
     concurrency = ConcurrencySettings(min_concurrency=10, desired_concurrency=10)

@@ -5,11 +5,8 @@ import dataclasses
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 from crawlee import ConcurrencySettings, Request
@@ -23,7 +20,7 @@ from crawlee.storages import RequestQueue
 import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
 from polite.integrations.crawlee.crawler import browser_options
-from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, options_of_disk
+from tests.frameworks.crawlee.crawls import PACING, crawling, options_of_disk
 from tests.integrations.site import AGENT, LOOPBACK, PAGE, PIECES, Site, redirect, served_raw
 
 CLIENTS = [
@@ -34,7 +31,7 @@ CLIENTS = [
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=["impit", "httpx", "curl"])
-async def test_rules_are_for_what_each_client_sends(client: Any) -> None:
+async def test_rules_are_for_what_each_client_sends(client):
     paths = ["/a?", "/%zz", "/]b", "/%5db?%7e", "/c%7e", "/d?"]
     with served_raw() as site:
         site.robots = b"User-agent: *\nDisallow: /a$\nDisallow: /%25"
@@ -55,10 +52,9 @@ async def test_rules_are_for_what_each_client_sends(client: Any) -> None:
     [ImpitHttpClient, lambda: HttpxHttpClient(follow_redirects=True), CurlImpersonateHttpClient],
     ids=["impit", "httpx", "curl"],
 )
-async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(client: Any, site: Site) -> None:
+async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(client, site):
     async with crawling(http_client=client(), max_request_retries=1) as crawl:
         await crawl.run([site.url("/hop/1?to=/end"), *(site.url(f"/{n}") for n in range(5))])
-
     assert crawl.failed
     assert "follow_redirects=False" in str(crawl.failed[0][1])
     assert [type(error) for _, error in crawl.failed] == [polite.InvalidOption] * len(crawl.failed)
@@ -72,9 +68,7 @@ async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
         proxy.respond = lambda url: redirect("/end") if url == hop else PAGE
         async with crawling(proxy_configuration=ProxyConfiguration(proxy_urls=[proxy.url])) as crawl:
             await crawl.run([page, hop])
-
-    assert crawl.failed == []
-    assert sorted(proxy.targets) == sorted([page, hop, end])
+    assert (crawl.failed, sorted(proxy.targets)) == ([], sorted([page, hop, end]))
     assert site.paths == []
 
 
@@ -84,9 +78,7 @@ async def test_a_proxy_that_is_down_is_no_failure_of_the_site(site: Site) -> Non
     async with crawling(proxy_configuration=proxies, max_session_rotations=3, pacing=pacing) as crawl:
         async with asyncio.timeout(10):
             await crawl.run([site.url("/a")])
-
-    assert site.paths == []
-    assert len(crawl.failed) == 1
+    assert (site.paths, len(crawl.failed)) == ([], 1)
 
 
 async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
@@ -94,7 +86,7 @@ async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
     async with crawling() as crawl:
 
         @crawl.crawler.router.handler("STREAMS")
-        async def streams(context: Any) -> None:
+        async def streams(context):
             client = crawl.client
             async with client.stream(site.url("/hop/1?to=/stream"), timeout=timedelta(seconds=5)) as response:
                 assert crawl.gate.inside == 1
@@ -110,8 +102,7 @@ async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
 
         await crawl.run([Request.from_url(site.url("/a"), label="STREAMS")])
 
-    assert crawl.failed == []
-    assert read == [PIECES * 100_000]
+    assert (crawl.failed, read) == ([], [PIECES * 100_000])
 
 
 async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site) -> None:
@@ -143,7 +134,7 @@ async def test_a_hook_that_sends_a_request_waits_for_its_turn_and_not_for_itself
     async with crawling() as crawl:
 
         @crawl.crawler.pre_navigation_hook
-        async def log_in(context: Any) -> None:
+        async def log_in(context):
             if context.request.url.endswith("/a"):
                 await context.send_request(site.url("/login"))
 
@@ -174,7 +165,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2:]))
 """
 
 
-async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Site, tmp_path: Path) -> None:
+async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site, tmp_path):
     urls = [f"{origin}/{n}" for n in range(5) for origin in site.urls]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", KILLED, str(tmp_path), *urls, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -185,8 +176,7 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
         resumed.crawler.router.handler("ALL")(resumed.handle)
         await resumed.run([])
 
-    assert process.returncode == 9
-    assert len(before) == 4
+    assert (process.returncode, len(before)) == (9, 4)
     assert set(before + resumed.pages) == set(urls)
     site.hits.clear()
 
@@ -198,12 +188,11 @@ async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None
         manager = crawl.client.manager
         assert "0 taken" in repr(manager)
         assert await manager.get_handled_count() == await manager.get_total_count() == 16
-
     assert sorted(crawl.pages) == sorted(urls)
 
 
 @asynccontextmanager
-async def managed(**options: Any) -> AsyncIterator[PoliteRequestManager]:
+async def managed(**options):
     async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
         manager = PoliteRequestManager(gate, storage_client=MemoryStorageClient(), **options)
         yield manager
@@ -231,7 +220,7 @@ async def test_a_request_that_is_reclaimed_is_given_out_again(site: Site) -> Non
 
 async def test_a_queue_that_fails_ends_the_crawl(site: Site) -> None:
     class Failing(RequestQueue):
-        async def fetch_next_request(self) -> Any:
+        async def fetch_next_request(self):
             raise OSError("the disk is full")
 
     queue = await Failing.open(storage_client=MemoryStorageClient())
@@ -257,12 +246,11 @@ async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: 
     dead, robots = "http://127.0.0.1:9/a", polite.RobotsPolicy(retry_min=0.1, retry_max=0.2)
     async with crawling(robots=robots, respect_robots_txt_file=True) as crawl:
         await crawl.run([dead, site.url("/a")])
-
     assert crawl.skipped == [(dead, "robots_txt")]
 
 
 @pytest.fixture
-async def gate() -> AsyncIterator[polite.Gate]:
+async def gate():
     async with polite.open_gate(AGENT) as gate:
         yield gate
 
@@ -271,7 +259,7 @@ async def test_what_is_of_the_wrong_kind_is_refused(gate: polite.Gate) -> None:
     queue = await RequestQueue.open(storage_client=MemoryStorageClient())
     throttled = ThrottlingRequestManager(queue, domains=["a.test"], request_manager_opener=RequestQueue.open)
     manager = PoliteRequestManager(gate)
-    wrong: list[Any] = [
+    wrong = [
         lambda: polite_crawler(HttpCrawler(), gate),
         lambda: polite_crawler(str, gate),
         lambda: polite_crawler(type("AdaptivePlaywrightCrawler", (HttpCrawler,), {}), gate),
@@ -321,7 +309,7 @@ async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> N
 
 
 @asynccontextmanager
-async def browsing(**options: Any) -> AsyncIterator[Crawl]:
+async def browsing(**options):
     async with crawling(
         PlaywrightCrawler,
         headless=True,
@@ -330,7 +318,7 @@ async def browsing(**options: Any) -> AsyncIterator[Crawl]:
         **options,
     ) as crawl:
 
-        async def note(context: Any) -> None:
+        async def note(context):
             crawl.pages.append(context.request.loaded_url)
 
         crawl.crawler.router._default_handler = note
@@ -356,7 +344,6 @@ async def test_pages_that_fail_are_retried_and_robots_txt_is_obeyed(site: Site) 
 async def test_a_host_whose_budget_is_spent_is_skipped(site: Site) -> None:
     async with browsing(pacing=dataclasses.replace(PACING, max_pages=2)) as crawl:
         await crawl.run([site.url("/a"), site.url(f"/hop?to={site.url('/b')}")])
-
     assert (crawl.pages, crawl.failed) == ([site.url("/a")], [])
     assert crawl.skipped == [(site.url("/b"), "robots_txt")]
 
@@ -369,7 +356,7 @@ async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incogn
     own: list[str] = []
     async with browsing(use_incognito_pages=incognito) as crawl:
 
-        async def note(context: Any) -> None:
+        async def note(context):
             crawl.pages.append(context.request.loaded_url)
             try:
                 await context.page.goto(private)
@@ -380,16 +367,15 @@ async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incogn
         await crawl.run(urls)
 
     assert sorted(crawl.pages) == sorted([other, site.url("/c")])
-    assert crawl.skipped == [(private, "robots_txt")]
-    assert own == [private] * 2
+    assert (crawl.skipped, own) == ([(private, "robots_txt")], [private] * 2)
     assert crawl.failed == []
 
 
 @pytest.mark.parametrize("kind", [BasicCrawler, FileDownloadCrawler])
-async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind: Any, site: Site) -> None:
+async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind, site):
     async with crawling(kind) as crawl:
 
-        async def handle(context: Any) -> None:
+        async def handle(context):
             if kind is BasicCrawler:
                 await context.send_request(context.request.url)
             crawl.pages.append(context.request.url)
@@ -414,7 +400,7 @@ async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_n
 
 async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gate: polite.Gate) -> None:
     class Mine(ParselCrawler):
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, **options):
             super().__init__(**options)
             self.on_skipped_request(self.skipped)
 
@@ -425,5 +411,4 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
     crawler = polite_crawler(Mine, gate, request_manager=manager, http_client=PoliteHttpClient(manager))
 
     assert isinstance(crawler, Mine)
-    assert type(crawler).__name__ == "Mine"
-    assert manager._on_skipped == crawler.skipped
+    assert (type(crawler).__name__, manager._on_skipped) == ("Mine", crawler.skipped)

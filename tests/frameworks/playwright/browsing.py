@@ -18,15 +18,8 @@ from tests.integrations.site import AGENT, LOOPBACK
 DELAY_S = 0.2
 # What a clock may tell too early, and the kernel deliver too fast.
 TOLERANCE_S = 0.001
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+_OFF = "gpu quic background-networking component-update sync".split()
+FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in _OFF)]
 
 
 @dataclass

@@ -1,13 +1,12 @@
 """One Chromium for all tests, and a site and a context for each."""
 
 import shutil
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, async_playwright
+from playwright.async_api import async_playwright
 
-from tests.frameworks.playwright.browsing import FLAGS, Site, serving
+from tests.frameworks.playwright.browsing import FLAGS, serving
 
 CHROMIUM = shutil.which("chromium")
 
@@ -20,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
+async def browser():
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -28,12 +27,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
+async def context(browser):
     async with await browser.new_context() as context:
         yield context
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def site() -> AsyncIterator[Site]:
+async def site():
     async with serving() as site:
         yield site

@@ -1,8 +1,5 @@
 """Documents take a permit: pages, redirect hops, frames and popups; and which contexts can be guarded."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser, BrowserContext, BrowserType, Error, async_playwright
 
@@ -20,8 +17,7 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(context: Brows
         page = await context.new_page()
 
         for path in ("/a", "/b", "/c"):
-            response = await page.goto(site.url(path))
-            assert response.status == 200
+            assert (await page.goto(site.url(path))).status == 200
 
         assert site.paths == ["/a", "/b", "/c"]
         assert site.short("/robots.txt", "/a", "/b", "/c") == []
@@ -67,7 +63,6 @@ async def test_examples_print_what_the_page_says(site, monkeypatch, capsys):
     site.pages |= {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
     launch = BrowserType.launch
     monkeypatch.setattr(BrowserType, "launch", lambda of: launch(of, executable_path=CHROMIUM, args=FLAGS))
-
     await require_what_the_page_says(
         "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )
@@ -121,7 +116,7 @@ async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is
         assert not contexts.guards
 
 
-async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
+async def test_a_persistent_context(tmp_path, site):
     async with async_playwright() as playwright, opened() as gate:
         context = await playwright.chromium.launch_persistent_context(
             tmp_path, executable_path=CHROMIUM, args=FLAGS
@@ -140,7 +135,7 @@ async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
 async def test_what_cannot_be_guarded_is_refused_by_name(context: BrowserContext, monkeypatch) -> None:
     async with opened() as gate:
 
-        async def refused(message: str, **options: Any) -> None:
+        async def refused(message, **options):
             with pytest.raises(polite.InvalidOption, match=message):
                 await guard(**{"context": context, "gate": gate, **options})
 
@@ -157,7 +152,6 @@ async def test_a_context_with_another_agent_is_refused(browser: Browser, site: S
     async with await browser.new_context(user_agent="Mozilla/5.0") as context, opened() as gate:
         with pytest.raises(polite.InvalidUserAgent, match=r"Mozilla/5\.0"):
             await guard(context, gate)
-
         assert context.pages == []
 
 

@@ -21,12 +21,8 @@ async def test_three_ways_to_treat_them(subresources: Subresources, seen: int, s
     site.pages["/page"] = IMAGES
     async with opened() as gate:
         await guard(context, gate, subresources=subresources)
-        page = await context.new_page()
-
-        await page.goto(site.url("/page"))
-
-        assert len(site.paths) == seen
-        assert ("/private/3.png" in site.paths) == (subresources == "allow")
+        await (await context.new_page()).goto(site.url("/page"))
+        assert (len(site.paths), "/private/3.png" in site.paths) == (seen, subresources == "allow")
         assert bool(site.short(*site.paths)) == short
         assert (gate.waiting, gate.inside) == (0, 0)
 
@@ -40,9 +36,7 @@ async def test_workers_are_checked_and_have_the_gates_agent(context: BrowserCont
         site.pages[f"/{name}.js"] = f"fetch('/of-{name}'); fetch('/private/of-{name}')"
     async with opened() as gate:
         await guard(context, gate)
-        page = await context.new_page()
-
-        await page.goto(site.url("/page"))
+        await (await context.new_page()).goto(site.url("/page"))
         await until(lambda: len(site.paths) == 5)
         await asyncio.sleep(DELAY_S)
 
@@ -64,8 +58,7 @@ async def test_service_workers_from_before_are_unregistered(context: BrowserCont
         site.hits.clear()
 
         for path in ("/a", "/b"):
-            response = await guarded.goto(page, site.url(path))
-            assert not response.from_service_worker
+            assert not (await guarded.goto(page, site.url(path))).from_service_worker
         await page.goto(site.url("/c"))
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
             await page.goto(site.url("/private/d"))
@@ -164,10 +157,8 @@ async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContex
     async with opened(min_delay=0.05, circuit_failures=1) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-
         with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
             await guarded.goto(page, site.url("/broken"))
-
         assert (await gate.explain(site.url("/next"))).wait_s > 1
         assert (gate.waiting, gate.inside) == (0, 0)
 
@@ -234,9 +225,6 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
     async with opened(min_delay=6.0) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-
         for path in ("/a", "/b"):
-            response = await guarded.goto(page, site.url(path), timeout=5_500)
-            assert response is not None
-
+            assert await guarded.goto(page, site.url(path), timeout=5_500) is not None
         assert site.paths == ["/a", "/b"]

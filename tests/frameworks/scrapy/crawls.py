@@ -130,13 +130,7 @@ def crawl(reactor: Reactor, spider: type, *args: Any, settings: Any = None, **op
     return crawled
 
 
-def crawl_all(
-    reactor: Reactor,
-    spiders: Sequence[tuple[type, tuple[Any, ...], dict[str, Any]]],
-    *,
-    settings: Any = None,
-    in_turn: bool = False,
-) -> list[Crawl]:
+def crawl_all(reactor, spiders, *, settings=None, in_turn=False) -> list[Crawl]:
     crawlers: list[Crawler] = []
 
     async def run() -> None:

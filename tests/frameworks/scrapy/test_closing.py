@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from scrapy.exceptions import CloseSpider
 
-from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, crawl_all, judge
+from tests.frameworks.scrapy.crawls import Noting, crawl, crawl_all, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
-from tests.integrations.site import Site
 
 ROOT = Path(__file__).parents[3]
 
@@ -32,8 +31,7 @@ def test_a_spider_closes_though_requests_wait_for_a_minute(reactor, site, settin
     done = crawl(reactor, Closing, urls, settings={**settings, "RETRY_ENABLED": False})
 
     assert time.monotonic() - started < 20
-    assert site.paths == ["/refuse"]
-    assert done.stats["finish_reason"] == "refused"
+    assert (site.paths, done.stats["finish_reason"]) == (["/refuse"], "refused")
     assert done.counted.get("left_in_queue", 0) + len(done.spider.errors) == 2
 
 
@@ -130,7 +128,7 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, s
 
 
 @pytest.mark.parametrize("fifo", [False, True])
-def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_path: Path, fifo: bool):
+def test_a_job_goes_on_with_all_that_was_left(reactor, site, tmp_path, fifo):
     urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
     settings = {"JOBDIR": str(tmp_path)}
     if fifo:
@@ -152,19 +150,17 @@ def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_
     assert "left_in_queue" not in first.counted
 
 
-def test_a_job_that_scrapys_own_queue_began_goes_on(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+def test_a_job_that_scrapys_own_queue_began_goes_on(reactor, site, tmp_path):
     urls = [f"{origin}/{number}" for number in range(8) for origin in site.urls]
     alone = {"JOBDIR": str(tmp_path), "ADDONS": {}, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 3}
-
     first = crawl(reactor, Noting, urls, settings=alone)
     site.hits.clear()
     second = crawl(reactor, Noting, urls, settings={"JOBDIR": str(tmp_path)})
-
     judge(site)
     assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
 
 
-def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor, site: Site, tmp_path: Path):
+def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor, site, tmp_path):
     class Unwritable(Noting):
         async def start(self):
             for number in range(4):
@@ -173,12 +169,11 @@ def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor
     done = crawl(reactor, Unwritable, settings={"JOBDIR": str(tmp_path)})
 
     judge(site)
-    assert len(done.spider.pages) == 4
-    assert done.stats["scheduler/unserializable"] == 4
+    assert (len(done.spider.pages), done.stats["scheduler/unserializable"]) == (4, 4)
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
-def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
+def test_spiders_of_one_process_keep_delays_together(reactor, site, *, in_turn):
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
 
     class Other(Noting):
@@ -204,7 +199,7 @@ def run(source: str) -> str:
     return done.stdout
 
 
-def test_the_page_prints_what_it_says(site: Site) -> None:
+def test_the_page_prints_what_it_says(site):
     (said,) = re.findall(r"```text\n(.*?)```", HOW_TO, re.DOTALL)
     said = said.replace("About this site", "page /about").replace("/private/ (", "/private (")
 

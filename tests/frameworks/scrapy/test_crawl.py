@@ -2,7 +2,6 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import scrapy
@@ -63,8 +62,7 @@ def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) ->
     assert [url for url, _ in done.spider.errors] == [broken]
     assert sorted(site.paths) == ["/broken"] * 2 + ["/refuse"] * 2
     assert max(site.all_gaps()) >= 0.6
-    assert done.counted["backed_off/429"] == 1
-    assert done.stats["retry/count"] == 2
+    assert (done.counted["backed_off/429"], done.stats["retry/count"]) == (1, 2)
 
 
 def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
@@ -78,8 +76,7 @@ def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
 
     assert site.paths == []
     assert isinstance(done.spider.errors[0][1].__cause__, polite.InvalidUserAgent)
-    assert done.counted["denied/InvalidUserAgent"] == 1
-    assert done.counted["unsent"] == 1
+    assert (done.counted["denied/InvalidUserAgent"], done.counted["unsent"]) == (1, 1)
 
 
 def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
@@ -160,16 +157,13 @@ def test_what_another_middleware_answers_drops_or_replaces_gives_its_turn_back(r
 
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
     options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER"}
-
     crawl(reactor, Noting, hops_to_sign(site), settings={"POLITE": options})
-
     judge(site)
     require_signatures(site)
 
 
 def test_another_reactor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.integrations.scrapy.turns.is_asyncio_available", lambda: False)
-
     with pytest.raises(polite.InvalidOption, match="AsyncioSelectorReactor"):
         PoliteMiddleware(SimpleNamespace())
 
@@ -180,9 +174,7 @@ def test_whatever_fails_ends_the_crawl(reactor: Reactor, site: Site, monkeypatch
         monkeypatch.setattr(f"polite.integrations.scrapy.{broken}", lambda *_: 1 / 0)
     settings = {} if broken else {"POLITE": {"pacing": "slow"}}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
-    assert site.paths == []
-    assert done.stats["finish_reason"] == "polite_failed"
+    assert (site.paths, done.stats["finish_reason"]) == ([], "polite_failed")
 
 
 def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
@@ -191,7 +183,7 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
     async def main() -> None:
         came = asyncio.Event()
 
-        async def acquire(_: str) -> Any:
+        async def acquire(_):
             await came.wait()
             return SimpleNamespace(unsent=lambda: left.append("unsent"))
 
@@ -215,7 +207,7 @@ def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_tur
     class Forgetful(FilesystemCacheStorage):
         asked = 0
 
-        def retrieve_response(self, spider: Any, request: Any) -> Any:
+        def retrieve_response(self, spider, request):
             self.asked += 1
             if request.url.endswith("/b"):
                 raise OSError("no disk")
@@ -231,8 +223,7 @@ def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_tur
 
 
 def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):
-    lost = []
-    enter = TaskPermit.enter
+    lost, enter = [], TaskPermit.enter
 
     async def lose(permit: TaskPermit) -> TaskPermit:
         if len(lost) < 2:
@@ -246,8 +237,7 @@ def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkey
     done = crawl(reactor, Noting, urls)
 
     judge(site)
-    assert len(lost) == 2
-    assert sorted(done.spider.pages) == sorted(urls)
+    assert (len(lost), sorted(done.spider.pages)) == (2, sorted(urls))
     assert len(site.paths) == 4
 
 

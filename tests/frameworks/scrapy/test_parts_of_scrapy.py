@@ -1,25 +1,22 @@
 """Scrapy's other parts: its cache, its media pipelines, its settings."""
 
-from pathlib import Path
-
 import pytest
 import scrapy
 from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.settings import Settings
 
 import polite
 from polite.events import Event, Granted
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
 from polite.integrations.scrapy.options import Options
 from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
-from tests.integrations.site import LOOPBACK, PAGE, Site, redirect, served_raw
+from tests.integrations.site import LOOPBACK, PAGE, redirect, served_raw
 
 heard: list[str] = []
 
 
-def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, tmp_path: Path) -> None:
+def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor, tmp_path):
     cached = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     with serving() as site:
         urls = [site.url(f"/{number}") for number in range(3)]
@@ -32,8 +29,7 @@ def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, 
     again = crawl(reactor, Noting, urls, settings={**cached, "USER_AGENT": "OtherBot/1.0"})
 
     assert [len(each.spider.pages) for each in (first, both, again)] == [3, 4, 3]
-    assert both.counted["granted"] == 1
-    assert again.counted == {}
+    assert (both.counted["granted"], again.counted) == (1, {})
     assert again.stats["httpcache/hit"] == 3
 
 
@@ -44,17 +40,16 @@ class Media(Noting):
         yield {"file_urls": [response.urljoin(path) for path in ("/f/1", "/f/2", "/private/f")]}
 
 
-def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+def test_files_of_media_pipelines_wait_for_their_turn(reactor, site, tmp_path):
     settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
     done = crawl(reactor, Media, [site.url("/a"), site.url("/b")], settings=settings)
-
     judge(site)
     assert sorted(site.paths) == ["/a", "/b", "/f/1", "/f/2"]
     assert len(list(tmp_path.glob("full/*"))) == 2
     assert done.counted["denied/Disallowed"] == 1
 
 
-def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
+def applied(settings, spider=None):
     addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
     crawler = Crawler(spider or Noting, {**addon, **settings})
     crawler.addons.load_settings(crawler.settings)
@@ -112,7 +107,6 @@ class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
 )
 def test_it_says_what_of_a_project_it_changes(settings: dict[str, object], said: str, caplog):
     applied(settings)
-
     assert [record for record in caplog.records if said in record.getMessage()]
 
 
@@ -162,7 +156,6 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
     crawler = Crawler(Noting, {**settings, "POLITE_DELY": 3, "TWISTED_REACTOR_ENABLED": True})
     crawler.addons.load_settings(crawler.settings)
     Options.of(crawler)
-
     assert "POLITE_DELY is no setting of polite's" in caplog.text
     assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
 
@@ -173,7 +166,6 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
 def test_a_handler_that_may_send_more_is_warned_of(reactor, site, handler: type, warned: bool, caplog):
     handler = type("Own", (handler,), {})
     done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
-
     https = done.crawler.engine.downloader.handlers._get_handler("https")
     assert warned or not https._pool.retryAutomatically
     assert ("What it requests by itself takes no turn" in caplog.text) == warned
@@ -205,7 +197,6 @@ def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_anothe
     options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
     settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
     judge(site)
     assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
     assert done.gate.agent.named == ("otherbot",)

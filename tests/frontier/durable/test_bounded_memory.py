@@ -3,9 +3,7 @@
 import asyncio
 import random
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -28,7 +26,7 @@ from tests.support import RULES, A, B, end_next, fetch_all, scripted_gate
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> None:
+async def test_only_the_first_tasks_of_an_origin_are_in_memory(path):
     async with opened(path) as frontier:
         await frontier.put(f"{A}/0")
         await frontier.put_many(f"{B}/{n}" for n in range(5))
@@ -43,7 +41,7 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
     assert len(fetched) == 605
 
 
-async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_is_long(path: Path) -> None:
+async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_is_long(path):
     sizes: list[int] = []
     async with opened(path) as frontier:
         store = task_store(frontier)
@@ -53,11 +51,10 @@ async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_i
         assert set(await asyncio.gather(*put)) == {Admission.WAITING}
         assert frontier.waiting == 1_700
 
-    assert max(sizes) == 500
-    assert sum(sizes) == 1_700
+    assert (max(sizes), sum(sizes)) == (500, 1_700)
 
 
-async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:
+async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path):
     async with opened(path, scheduler=schedulers.Priority()) as frontier:
         await frontier.put(f"{A}/first")
         await asyncio.sleep(5)
@@ -71,7 +68,7 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
     assert sorted(fetched) == sorted([f"{A}/first", *(f"{A}/{n}" for n in range(600))])
 
 
-async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: Path) -> None:
+async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path):
     most = 0
     async with opened(path, max_active_origins=3) as frontier:
         await frontier.put_many(f"https://big{n % 3}.test/{n}" for n in range(450))
@@ -84,13 +81,12 @@ async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: 
                 fetched.append(permit.url)
                 permit.report(status=200)
 
-    assert most == 3
-    assert len(fetched) == 510
+    assert (most, len(fetched)) == (3, 510)
     # The large origins, put first, left memory after a batch of tasks: their tasks come last.
     assert all("big" in url for url in fetched[-200:])
 
 
-async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: Path) -> None:
+async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
     async with opened(path, script, max_active_origins=1, listener=events.append) as frontier:
@@ -99,13 +95,12 @@ async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: 
         fetched = await fetch(frontier)
 
     put_off = [event for event in events if isinstance(event, OriginPostponed)]
-    assert [url for _, url in fetched] == [f"{B}/1", f"{A}/1", f"{A}/2"]
-    assert len(put_off) == 2
+    assert ([url for _, url in fetched], len(put_off)) == ([f"{B}/1", f"{A}/1", f"{A}/2"], 2)
     assert fetched[0][0] < put_off[0].for_s
     assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
 
 
-async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
+async def test_many_tasks_whose_time_comes_at_once_all_come(path):
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:
         await frontier.put_many(
@@ -122,7 +117,7 @@ async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
     assert max(at for at, _ in fetched) == pytest.approx(50.0 + 6.0)
 
 
-async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_end(path: Path) -> None:
+async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_end(path):
     async with opened(path) as frontier:
         await frontier.put(A)
         permit, file = await anext(frontier), task_store(frontier).backend.file
@@ -142,17 +137,16 @@ async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_e
         assert parts == [(500, 0, 0), (500, 0, 0), (500, 0, 0), (200, 1, 1)]
 
 
-async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
+async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path):
     async with opened(path) as frontier:
         await frontier.put(A)
         await end_next(frontier)
         again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
         again.append(frontier.put_nowait(A, again=True))
-
         assert [await each for each in again] == [Admission.WAITING] * 601
 
 
-async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(path: Path):
+async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(path):
     async with opened(path, max_waiting=601) as frontier:
         await frontier.put(A)
         permit = await anext(frontier)
@@ -170,7 +164,7 @@ def with_order(order: Any) -> schedulers.Fifo:
     return scheduler
 
 
-async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
+async def test_the_order_may_be_another_in_the_next_run(path):
     async with opened(path, scheduler=schedulers.Deadline()) as first:
         for number in range(100):
             await first.put(f"{A}/{number}", priority=number * 37 % 100, depth=number * 11 % 100)
@@ -206,7 +200,7 @@ async def test_an_origins_tasks_come_in_the_schedulers_order_however_many_they_a
     assert fetched == [f"{A}/{number}" for number in expected]
 
 
-async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
+async def test_what_is_put_late_and_matters_most_goes_first(path):
     async with opened(path, scheduler=schedulers.Priority()) as first:
         await first.put_many((f"{A}/{n}" for n in range(200)), priority=1)
     async with opened(path, scheduler=schedulers.Priority()) as second:
@@ -216,16 +210,14 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
         second.close()
         fetched = await urls_of(second)
 
-    assert fetched[0] == f"{A}/best"
-    assert fetched[-1] == f"{A}/last"
+    assert (fetched[0], fetched[-1]) == (f"{A}/best", f"{A}/last")
 
 
-async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path: Path) -> None:
+async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path):
     async with opened(path, scheduler=schedulers.Priority(), max_active_origins=1) as frontier:
         for number in range(6):
             await frontier.put(f"https://h{number}.test/", priority=number)
         frontier.close()
-
         assert [url[9] for url in await urls_of(frontier)] == ["0", "5", "1", "4", "2", "3"]
 
 
@@ -248,13 +240,13 @@ def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> Non
     assert set(SQL_KEYS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
 
 
-async def test_an_order_that_no_file_knows_is_refused(path: Path) -> None:
+async def test_an_order_that_no_file_knows_is_refused(path):
     with pytest.raises(polite.InvalidOption, match=r"Fifo\.order='alphabet'"):
         async with opened(path, scheduler=with_order("alphabet")):
             pass
 
 
-async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path: Path) -> None:
+async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path):
     class Own:
         def __init__(self) -> None:
             inner = schedulers.Fifo()
@@ -272,7 +264,7 @@ MAX_DONE = 60
 
 
 @pytest.fixture(params=[False, True], ids=["narrow", "wide"])
-def file(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
+def file(request):
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.make(connection, "fifo", wide=request.param)
         yield connection
@@ -348,7 +340,7 @@ def test_fingerprints_differ_by_text() -> None:
         assert isinstance(some[0], bytes) is wide
 
 
-async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path: Path) -> None:
+async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path):
     wide, narrow = tmp_path / "wide.sqlite", tmp_path / "narrow.sqlite"
     for path, options in ((wide, {"wide_fingerprints": True}), (wide, {}), (narrow, {})):
         async with scripted_gate() as gate, polite.open_frontier(gate, store=path, **options) as frontier:

@@ -3,9 +3,7 @@
 import asyncio
 import random
 import sqlite3
-from contextlib import AbstractAsyncContextManager, closing
-from pathlib import Path
-from typing import Any
+from contextlib import closing
 
 import pytest
 
@@ -18,12 +16,12 @@ pytestmark = pytest.mark.virtual_time
 TASKS = {f"https://h{n % 5}.test/page/{n}": {"n": n, "text": "x" * (n % 7)} for n in range(40)}
 
 
-def opened(path: Path) -> AbstractAsyncContextManager[polite.Frontier]:
+def opened(path):
     pacing = polite.PacingPolicy(min_delay=0.0)
     return opened_in_file(path, pacing=pacing, scheduler=schedulers.Priority(), max_active_origins=3)
 
 
-async def written(path: Path) -> None:
+async def written(path):
     async with opened(path) as queue:
         for url, payload in TASKS.items():
             await queue.put(
@@ -33,9 +31,9 @@ async def written(path: Path) -> None:
             permit.retry()
 
 
-async def crawled(path: Path) -> dict[str, tuple[Any, ...]]:
+async def crawled(path):
     """What comes out of the file. Raises StoreFailed, and TimeoutError when it stands still."""
-    found: dict[str, tuple[Any, ...]] = {}
+    found = {}
     async with opened(path) as queue:
         queue.close()
         async with asyncio.timeout(1_000_000):
@@ -59,7 +57,7 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
 
 @pytest.mark.slow("many seeds", fast=2)
 @pytest.mark.parametrize("seed", [*range(8), *range(9, 13)])
-async def test_a_damaged_file_fails_as_a_store_or_is_crawled_to_its_end(seed: int, path: Path) -> None:
+async def test_a_damaged_file_fails_as_a_store_or_is_crawled_to_its_end(seed, path):
     await written(path)
     sound = path.read_bytes()
     draw, failed = random.Random(seed), 0
@@ -73,7 +71,7 @@ async def test_a_damaged_file_fails_as_a_store_or_is_crawled_to_its_end(seed: in
     assert failed
 
 
-async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) -> None:
+async def test_a_file_of_another_version_is_refused_with_a_way_on(path):
     await written(path)
     for version, age in ((3, "an older"), (9, "a newer")):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -85,10 +83,9 @@ async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) ->
             await crawled(path)
 
 
-async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> None:
+async def test_tasks_that_are_counted_and_not_found_are_missed(path):
     await written(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM tasks WHERE number IN (7, 8)")
-
     with pytest.raises(polite.StoreFailed, match="2 tasks should wait, and none is found"):
         await crawled(path)

@@ -3,10 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
@@ -23,17 +20,11 @@ DAY = 86_400.0
 CRAWL_DELAY = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
 UNCACHED = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control="no-cache")
 RESTING = Reply(200, b"User-agent: *\n", retry_after="86400")
-ORDERS: list[Callable[[], Any]] = [
-    schedulers.Fifo,
-    schedulers.Priority,
-    schedulers.BreadthFirst,
-    schedulers.Deadline,
-    schedulers.RoundRobin,
-]
+ORDERS = [getattr(schedulers, name) for name in "Fifo Priority BreadthFirst Deadline RoundRobin".split()]
 
 
 class Crawl:
-    def __init__(self, path: Path | None, slow: Any = RULES, *, status: int = 200, **options: Any) -> None:
+    def __init__(self, path, slow=RULES, *, status=200, **options):
         self.clock = LoopClock()
         self.transport = ScriptedTransport(
             {f"https://slow{number}.test/robots.txt": slow for number in range(40)}
@@ -43,7 +34,7 @@ class Crawl:
         self.events: list[Event] = []
         self._path, self._status, self._options = path, status, options
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self):
         self.began = self.clock.monotonic()
         pacing = polite.PacingPolicy(min_delay=1.0, max_retry_after=DAY)
         self._stack = AsyncExitStack()
@@ -87,7 +78,7 @@ def closed_now(clock: LoopClock) -> Reply:
 
 
 # Origins that are slow for different reasons: what robots.txt says, the status of pages, and when the second page may come.
-SLOW: dict[str, tuple[Any, int]] = {
+SLOW = {
     "Crawl-delay": (CRAWL_DELAY, 200),
     "Crawl-delay, not to be cached": (UNCACHED, 200),
     "Retry-After of a page": (RULES, 429),
@@ -125,7 +116,7 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(path, reason, many,
 
 
 @pytest.mark.parametrize("step", [None, -DAY, DAY])
-def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(path: Path, step: float):
+def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(path, step):
     async def go() -> None:
         async with Crawl(path, status=429, max_active_origins=1) as crawl:
             await crawl.frontier.put_many(["https://slow0.test/1", "https://slow0.test/2"])
@@ -144,7 +135,7 @@ def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_
 
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("holds", [(DAY,), (30.0, DAY)])
-def test_origins_that_back_off_hold_no_opening_slot(path: Path, kept: bool, holds: tuple[float, ...]) -> None:
+def test_origins_that_back_off_hold_no_opening_slot(path, kept, holds):
     async def go() -> None:
         async with Crawl(path if kept else None, max_robots_fetches=2) as crawl:
             for seconds in holds:
@@ -165,7 +156,7 @@ def test_origins_that_back_off_hold_no_opening_slot(path: Path, kept: bool, hold
 
 
 @pytest.mark.parametrize("ending", ["close", "drain", "gate"])
-def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
+def test_a_crawl_ends_while_origins_are_away(path, ending):
     async def go() -> None:
         async with Crawl(path, status=429, max_active_origins=1) as crawl:
             await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(3) for n in range(2)])
@@ -185,7 +176,7 @@ def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
 
 @pytest.mark.slow("many seeds", fast=8)
 @pytest.mark.parametrize("seed", range(60))
-def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(seed: int, path: Path) -> None:
+def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(seed, path):
     draw = random.Random(seed)
     longest = draw.choice([0.0, 0.02, 0.5, 5.0])
     slow = draw.choice([RULES, CRAWL_DELAY, UNCACHED, RESTING])
@@ -212,8 +203,7 @@ def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(s
             assert Counter(url for _, url in crawl.given) == Counter(urls)
             last: dict[str, float] = {}
             for at, url in crawl.given:
-                host = url.split("/")[2]
-                least = 1.0
+                host, least = url.split("/")[2], 1.0
                 if "slow" in host:
                     least = DAY if crawl._status == 429 else 300.0 if slow in (CRAWL_DELAY, UNCACHED) else 1.0
                 assert at - last.get(host, -DAY) >= least

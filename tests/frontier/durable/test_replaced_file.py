@@ -3,9 +3,7 @@
 import multiprocessing
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,15 +63,13 @@ AFTERWARDS = [(removed, 0), (replaced, 70), (moved, 0)]
 @pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
 @pytest.mark.parametrize("by", ["the next batch", "close"])
 def test_it_is_noticed_by_the_next_batch_or_as_the_file_closes_and_the_lock_is_given_back(
-    path: Path, by: str, happening: Callable[[Path], None], left: int
-) -> None:
+    path, by, happening, left
+):
     file = holding(path, 500)
     happening(path)
-
     with pytest.raises(StoreFailed, match="while it was in use"):
         file.close() if by == "close" else file.apply(puts(500, 500))
     file.close()
-
     assert by == "close" or not path.with_name("queue.sqlite-wal").exists()
     assert waiting(path) == left
 
@@ -83,7 +79,6 @@ def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -
     moved(path)
     with pytest.raises(StoreFailed):
         file.close()
-
     assert waiting(path.with_name("moved.sqlite")) == 500
 
 
@@ -116,7 +111,6 @@ def _end_child(file: QueueFile) -> None:
 
 def test_after_a_crash_the_log_is_read(path: Path) -> None:
     crashed(path)
-
     assert waiting(path) == 300
 
 
@@ -128,7 +122,7 @@ def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(path, cap
 
     assert waiting(path) == 4_000
     assert "belongs to another file" in caplog.text
-    connection: Any = sqlite3.connect(path)
+    connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
 
@@ -137,12 +131,11 @@ def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> Non
     crashed(path)
     log = path.with_name("queue.sqlite-wal").read_bytes()
     path.unlink()
-
     assert waiting(path) == 0
     assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
 
 
-def _wait(done: Any) -> None:
+def _wait(done):
     done.wait(60)
 
 
@@ -150,8 +143,7 @@ def _wait(done: Any) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_hold_the_lock(path: Path) -> None:
     context = multiprocessing.get_context("fork")
-    done = context.Event()
-    lock = FileLock(path)
+    done, lock = context.Event(), FileLock(path)
     assert lock.acquire(1)
     child = context.Process(target=_wait, args=(done,))
     child.start()

@@ -1,7 +1,6 @@
 """A frontier in a file whose commits take time: whatever happens while a batch is under way, nothing hangs or goes twice."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -9,6 +8,7 @@ import polite
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
+from tests.frontier.durable.support import urls_of
 from tests.support import RULES, A, B, end_next
 
 C = "https://c.test"
@@ -41,7 +41,7 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(path
     assert len(run_slowly(go(), lambda: takes)) == 4
 
 
-def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back(path: Path) -> None:
+def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back(path):
     async def go() -> int:
         async with opened(path) as frontier:
             await frontier.put(f"{A}/1")
@@ -57,7 +57,7 @@ def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_ba
     assert run_slowly(go(), lambda: 5.0) == 0
 
 
-def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path) -> None:
+def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path):
     async def go() -> float:
         clock = LoopClock()
         async with opened(path, clock=clock) as frontier:
@@ -71,7 +71,7 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
     assert run_slowly(go()) < 60.0
 
 
-def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> None:
+def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path):
     async def go() -> float:
         clock = LoopClock()
         async with opened(path, clock=clock) as frontier:
@@ -85,8 +85,8 @@ def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> No
 
 @pytest.mark.parametrize("cancelled_after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07])
 def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gives_the_file_back(
-    path: Path, cancelled_after: float
-) -> None:
+    path, cancelled_after
+):
     left = asyncio.Event()
 
     async def crawl_once() -> None:
@@ -109,7 +109,7 @@ def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gi
     assert run_slowly(go()) == (1, 1)
 
 
-def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> None:
+def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path):
     async def go() -> int:
         for _ in range(3):
             opening = asyncio.create_task(opened(path).__aenter__())
@@ -122,7 +122,7 @@ def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> 
     assert run_slowly(go()) == 0
 
 
-def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
+def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path):
     async def crawl_for_ever() -> None:
         async with opened(path) as frontier:
             await frontier.put_many([f"{A}/1", f"{A}/2"])
@@ -142,7 +142,7 @@ def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) ->
     assert run_slowly(again()) == (1, 1)
 
 
-def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
+def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path):
     async def run(clock: LoopClock, most: int) -> float:
         began = asyncio.get_running_loop().time()
         async with opened(path, clock=clock, max_active_origins=1) as frontier:
@@ -159,3 +159,18 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
         return await run(clock, 12)
 
     assert run_slowly(go()) < 600.0
+
+
+async def test_a_put_that_is_cancelled_while_it_is_written_is_counted_once(path):
+    async with opened(path) as frontier:
+        putting = asyncio.create_task(frontier.put(f"{A}/1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        putting.cancel()
+        await asyncio.wait([putting])
+        frontier.close()
+        fetched = await urls_of(frontier)
+        await frontier.join()
+
+    assert putting.cancelled()
+    assert fetched == [f"{A}/1"]

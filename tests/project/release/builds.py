@@ -23,8 +23,7 @@ class Builds:
     """
 
     def __init__(self, root: Path, uv: str, folder: Path, python: Path) -> None:
-        self._uv = uv
-        self._python = python
+        self._uv, self._python = uv, python
         self.epoch = int(run("git", "log", "-1", "--format=%ct", cwd=root))
         self.copies = folder / "first", folder / "another place" / "second"
         archive = run_process(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=False)

@@ -84,9 +84,7 @@ def check_metadata(path: Path, version: str) -> str:
         "description": (metadata.description_content_type, "text/markdown"),
     }
     if wrong := {name: found for name, (found, wanted) in fields.items() if found != wanted}:
-        raise StepFailed(
-            f"{path.name} has {wrong}, where { ({name: fields[name][1] for name in wrong}) } is right"
-        )
+        raise StepFailed(f"{path.name} has {wrong}, where { {n: fields[n][1] for n in wrong} } is right")
     require_none("is no classifier of the index", {*(metadata.classifiers or ())} - {*classifiers})
     links = _LINK.findall(_FENCED.sub("", metadata.description or ""))
     require_none(f"in the description of {path.name} leads nowhere on an index", links)
@@ -103,5 +101,4 @@ def _metadata(path: Path) -> bytes:
         with zipfile.ZipFile(path) as wheel:
             return wheel.read(f"{_info(path)}METADATA")
     with tarfile.open(path) as sdist:
-        file = sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO")
-        return file.read()
+        return sdist.extractfile(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO").read()

@@ -34,10 +34,8 @@ class Release:
     """The folders of one walk over the checklist, and its steps."""
 
     def __init__(self, root: Path, uv: str, folder: Path, python: Path) -> None:
-        self._root = root
-        self._uv = str(Path(uv).resolve()) if os.sep in uv else uv
-        self._folder = folder
-        self._python = python
+        self._root, self._uv = root, str(Path(uv).resolve()) if os.sep in uv else uv
+        self._folder, self._python = folder, python
         self._builds: Builds | None = None
         # The artefacts, by "sdist", "pure" and "compiled", and the wheels that were tried.
         self._made: dict[str, Path] = {}
@@ -135,9 +133,7 @@ class Release:
     def _build_compiled(self) -> str:
         compiler = os.environ.get("CC", "cc").split()[0]
         if shutil.which(compiler) is None:
-            raise LeftOut(
-                f"there is no C compiler called {compiler}: build the compiled wheel where there is one"
-            )
+            raise LeftOut(f"there is no C compiler {compiler}: build the compiled wheel where one is")
         first, second = self.builds.build("--wheel", out="compiled", compiled=True)
         self._made["compiled"] = artefact(first, ".whl")
         return same(first, second)

@@ -43,6 +43,5 @@ def test_the_sdist_includes_every_entry_that_is_tracked() -> None:
     entries = {*run("git", "ls-tree", "--name-only", "HEAD", cwd=ROOT).splitlines()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-
     # hatchling adds these two itself.
     assert {*included, ".gitignore", "pyproject.toml"} == entries

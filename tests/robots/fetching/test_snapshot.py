@@ -40,7 +40,6 @@ def good_for(reply: Reply, policy: RobotsPolicy = POLICY) -> float:
 
 def test_k1_an_answer_is_good_for_24_hours_or_for_the_policys_time() -> None:
     snapshot = after((FILE, 100 * DAY))
-
     assert snapshot.fresh(101 * DAY - 1)
     assert not snapshot.fresh(101 * DAY)
     assert not snapshot.fresh(98 * DAY), "the clock was set far back"
@@ -51,22 +50,15 @@ def test_k1_an_answer_is_good_for_24_hours_or_for_the_policys_time() -> None:
 @pytest.mark.parametrize(
     ("cache_control", "age", "seconds"),
     [
-        (None, None, DAY),
-        ("max-age=3600", None, 3_600.0),
-        ("max-age=172800", None, 2 * DAY),
-        ("max-age=3600", "600", 3_000.0),
-        ("max-age=3600", "3600", 300.0),
-        ("max-age=3600", "-600", 3_600.0),
-        ("max-age=299", None, 300.0),
-        ("max-age=604801", None, 7 * DAY),
-        ("max-age=" + "9" * 19, None, DAY),
-        ("max-age='3600'", None, DAY),
-        ('max-age="3600"', None, 3_600.0),
-        (" max-age =\t3600 ", None, 3_600.0),
-        ("max-age=7200, max-age=3600", None, 3_600.0),
-        ("max-age=rubbish, max-age=3600", None, 3_600.0),
-        ("s-maxage=60", None, DAY),
-        ("max-age=3600, NO-STORE", None, 300.0),
+        *((text, None, 3_600.0) for text in ("max-age=3600", 'max-age="3600"', " max-age =\t3600 ")),
+        *((f"max-age={first}, max-age=3600", None, 3_600.0) for first in ("7200", "rubbish")),
+        *((text, None, DAY) for text in (None, "max-age='3600'", "s-maxage=60", "max-age=" + "9" * 19)),
+        *((text, None, 300.0) for text in ("max-age=299", "max-age=3600, NO-STORE")),
+        *(("max-age=172800", None, 2 * DAY), ("max-age=604801", None, 7 * DAY)),
+        *(
+            ("max-age=3600", age, left_s)
+            for age, left_s in (("600", 3e3), ("3600", 300.0), ("-600", 3_600.0))
+        ),
     ],
 )
 def test_k2_cache_control_moves_that_within_the_policys_limits(status, cache_control, age, seconds):
@@ -83,7 +75,6 @@ def test_k3_a_failed_refresh_keeps_the_last_good_copy_unless_the_policy_forbids_
 
 def test_h5_without_a_copy_all_is_denied_for_30_days() -> None:
     late = 31 * DAY + 1
-
     assert after((DOWN, 0.0)).effective(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
     access, reason = after((DOWN, 0.0), (DOWN, late)).effective(POLICY, late)
     assert (type(access), reason) == (Unavailable, Reason.UNREACHABLE_TOO_LONG)
@@ -93,7 +84,6 @@ def test_h5_without_a_copy_all_is_denied_for_30_days() -> None:
 def test_h6_the_thirty_days_count_from_the_first_failure_and_an_answer_ends_them() -> None:
     failures = [(DOWN, day * DAY) for day in range(20)]
     failed, answered = after(*failures), after(*failures, (MISSING, 20 * DAY))
-
     assert (failed.unreachable_since, failed.failures) == (0.0, 20)
     assert (answered.unreachable_since, answered.failures) == (None, 0)
     assert answered.effective(POLICY, 20 * DAY) == (MISSING, Reason.UNAVAILABLE)
@@ -118,5 +108,4 @@ def test_h5_a_failure_is_asked_again_with_growing_delays_and_after_a_503_fairly_
 @pytest.mark.parametrize(("asked", "delay"), [(60.0, 60.0), (1.0, 5.0), (1e12, DAY)])
 def test_retry_after_is_obeyed_within_limits(asked: float, delay: float) -> None:
     access = Unreachable(Reason.SERVER_ERROR, URL, 503, retry_after_s=asked)
-
     assert after((access, 0.0)).expires_at == delay

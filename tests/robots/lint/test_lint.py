@@ -102,7 +102,6 @@ def test_a_finding_says_what_polite_reads(line: str, default: str, strict: str):
 
 def test_a_second_group_for_a_crawler_is_found() -> None:
     body = "User-agent: a\nDisallow: /x\nUser-agent: b\nUser-agent: A/2\nDisallow: /y\nUser-agent: b\nDisallow:\n"
-
     assert codes(body) == codes(body, GOOGLE_2010) == [(4, "D8"), (6, "D8")]
     assert "both apply together" in lint(body)[0].message
     assert "only the first one applies" in lint(body, GOOGLE_2010)[0].message
@@ -133,7 +132,6 @@ def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
 @pytest.mark.parametrize("field", ["Disallow", "Allow"])
 def test_a_path_in_latin_1_is_found_with_its_escape_and_that_of_utf_8(field: str):
     (found,) = of_line(f"{field}: /".encode() + b"caf\xe9/")
-
     assert found.code == "D13"
     assert "read as %E9, which no URL in UTF-8 has" in found.message
     assert "'é' is %C3%A9 in UTF-8" in found.hint
@@ -148,7 +146,6 @@ def test_a_path_in_latin_1_is_found_with_its_escape_and_that_of_utf_8(field: str
 )
 def test_a_hash_within_a_path_is_found_and_a_comment_is_none(path: str, read: str | None):
     found = of_line(f"Disallow: {path}")
-
     assert [each.code for each in found] == ["D18"] * (read is not None)
     for each in found:
         assert f"is read as {read!r}" in each.message
@@ -169,7 +166,6 @@ def test_a_hash_within_a_path_is_found_and_a_comment_is_none(path: str, read: st
 )
 def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str):
     (found,) = lint(body)
-
     assert (found.line, found.code) == (1, "D12")
     assert f"the file is {kind}, not text" in found.message
 
@@ -228,7 +224,6 @@ def found(body: str, dialect: Dialect = RFC9309) -> list[tuple[int, int]]:
 )
 def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialect, pairs):
     body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
-
     assert found(body, dialect) == pairs
     assert [each.line for each in lint(body, dialect) if each.code == "D7"] == [idle for idle, _ in pairs]
 
@@ -242,7 +237,5 @@ def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialec
 def test_a_rule_that_is_said_never_to_decide_never_does(rules, dialect, asked):
     body = "\n".join(["User-agent: *", *(f"{field}: {path}" for field, path in rules)])
     idle = {idle for idle, _ in found(body, dialect)}
-
     bound = parse(body, dialect).rules_for("x")
-
     assert idle.isdisjoint({decision.rule.line for path in asked if (decision := bound.decide(path)).rule})

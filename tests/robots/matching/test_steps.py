@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from benchmarks.decide import WORST, filled, worst_paths
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.rules import RuleSet
 from tests.support import calls_of, slowness
 
 AGENT = "User-agent: *\n"
@@ -33,7 +31,7 @@ HOSTILE = {
 PATHS = ["/", "/" + "a" * 1_999, "/shop/" + "item1/" * 300, "/" + "?a=*%2A%61" * 200]
 
 
-def ready(body: bytes, dialect: Dialect) -> RuleSet:
+def ready(body, dialect):
     return parse(body, dialect).rules_for("ExampleBot-News/1.0").prepare()
 
 
@@ -46,9 +44,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
     octets = body.encode()
     ready(b"", dialect)  # what is made once for a dialect
-
     taken = calls_of(lambda: ready(octets, dialect))
-
     # A blank line, one octet, takes three calls at most; all other lines have more octets for each of theirs.
     assert taken <= 300 + 3 * len(octets)
 
@@ -57,10 +53,7 @@ def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(body: str, path: str, dialect):
     rules = ready(body.encode(), dialect)
-
-    asked = calls_of(lambda: (rules.allows(path), rules.decide(path)))
-
-    assert asked <= 100 + 4 * len(path)
+    assert calls_of(lambda: (rules.allows(path), rules.decide(path))) <= 100 + 4 * len(path)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +61,7 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(bo
 )
 def test_a_conflict_is_named_where_that_takes_few_steps(rules: int, length: int, named: bool):
     body = AGENT + "Allow: /*a\nDisallow: /bbbb\n" + "".join(f"Allow: /{n}\n" for n in range(rules))
-
     decision = ready(body.encode(), GOOGLE_2010).decide("/bbbb" + "a" * length)
-
     assert decision.undefined
     assert ("is undefined" in str(decision)) is named
 
@@ -85,9 +76,7 @@ def in_another_order(rules: int) -> str:
 def test_rules_that_nothing_tells_apart_are_walked_together():
     few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
     path = "/0123456789" + 2 * LETTERS
-
     asked = calls_of(lambda: many.allows(path))
-
     assert asked <= 100 + 10 * len(path)
     assert asked <= 1.5 * calls_of(lambda: few.allows(path))
 
@@ -95,7 +84,7 @@ def test_rules_that_nothing_tells_apart_are_walked_together():
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def nested(tail: Callable[[int], str], at_each: int) -> str:
+def nested(tail, at_each):
     """Rules of a few at each of many heads, each of which starts the next."""
     rows = (f"Disallow: /{'a' * (n // at_each)}*{tail(n)}\n" for n in range(100_000))
     return (AGENT + "".join(islice(rows, 6_000)))[:FULL]
@@ -126,10 +115,8 @@ PIECE = "ab" * 20 + "c" + "ab" * 28
 def test_a_question_of_the_longest_path_takes_a_small_part_of_the_time_of_all_comparisons(body, path):
     rules = ready(body.encode(), RFC9309)
     rules.allows(path)  # what is made once for long paths
-
     started = time.process_time()
     rules.allows(f"{path}x")
-
     # 0.7 s at most where this was written; a matcher that tries each rule by itself, or goes back, needs a minute.
     assert time.process_time() - started < 7.0 * slowness()
 
@@ -166,7 +153,6 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 )
 def test_a_file_is_read_sorted_and_indexed_in_parts(moments, body: bytes, least: tuple[int, ...]):
     rules = parse(body).rules_for("ExampleBot/1.0")
-
     for module, number in zip(("groups", "rules", "rule_index"), least, strict=True):
         assert moments[module] >= number
     moments.clear()
@@ -193,12 +179,9 @@ def test_a_file_is_read_sorted_and_indexed_in_parts(moments, body: bytes, least:
     ],
 )
 def test_a_long_path_is_decided_in_parts(moments: Counter[str], body: bytes, paths: list[str], least: int):
-    rules = parse(body).rules_for("ExampleBot/1.0").prepare()
-
-    found = []
+    rules, found = parse(body).rules_for("ExampleBot/1.0").prepare(), []
     for path in paths:
         moments.clear()
         rules.decide(path)
         found.append(moments["rule_index"])
-
     assert max(found) >= least

@@ -47,15 +47,12 @@ class ScriptedLink:
 
     name = "redis://example.com:6379/0"
 
-    def __init__(
-        self, answer: Callable[[Request], Request] | None = None, *, delay_s: float = 0.001, **says: object
-    ) -> None:
+    def __init__(self, answer=None, *, delay_s=0.001, **says):
         self._answer = answer or (lambda _: {})
         self.says: Request = says
         self.requests: list[tuple[float, Request]] = []
         self.faults: deque[Fault] = deque()
-        self.delay_s = delay_s
-        self.down = False
+        self.delay_s, self.down = delay_s, False
         self.down_for: set[str] = set()
         self.under_way = self.most_under_way = 0
 
@@ -178,8 +175,7 @@ class Frontier:
     """A user that holds tasks of each home until the test lets it release them."""
 
     def __init__(self, session: Session, room: int) -> None:
-        self.session = session
-        self.most = room
+        self.session, self.most = session, room
         self.homes: dict[str, Home] = {}
         self.withdrawn_homes: list[str] = []
         self.kept: set[str] = set()
@@ -217,9 +213,7 @@ class Frontier:
 
 
 class Process:
-    def __init__(
-        self, answer: Callable[[Request], Request] | None = None, *, partitions: int = 1, **says: object
-    ) -> None:
+    def __init__(self, answer=None, *, partitions=1, **says):
         self.clock = LoopClock()
         self.link = ScriptedLink(answer or gives, **says)  # type: ignore[arg-type]
         self.events: list[Event] = []

@@ -23,15 +23,12 @@ from polite.stores.redis.address import Address, Kind, has_scheme, is_address
 )
 def test_an_address_is_shown_without_credentials_and_parameters(url: str, name: str) -> None:
     address = Address.of(url)
-
     assert is_address(url)
-    assert address.name == name
-    assert repr(address) == f"Address(name={name!r})"
+    assert (address.name, repr(address)) == (name, f"Address(name={name!r})")
 
 
 def test_credentials_are_unescaped() -> None:
     address = Address.of("redis+sentinel://us%40er:p%2Fw%3A@a/new?sentinel_username=s&sentinel_password=t%26")
-
     assert address.kind is Kind.SENTINEL
     assert (address.login, address.sentinel_login) == (("us@er", "p/w:"), ("s", "t&"))
 
@@ -59,7 +56,6 @@ def test_credentials_are_unescaped() -> None:
 def test_a_wrong_url_is_refused_with_an_example(url: str, wrong: str) -> None:
     with pytest.raises(InvalidOption) as caught:
         Address.of(url)
-
     assert wrong in str(caught.value)
     assert "; an example is " in str(caught.value)
 
@@ -91,7 +87,6 @@ SECRET = "hunter2"
 def test_no_message_about_a_wrong_url_holds_a_part_of_a_password(url: str) -> None:
     with pytest.raises(InvalidOption) as caught:
         Address.of(url)
-
     assert SECRET not in str(caught.value)
     assert SECRET not in repr(caught.value)
     assert caught.value.__cause__ is None
@@ -100,7 +95,6 @@ def test_no_message_about_a_wrong_url_holds_a_part_of_a_password(url: str) -> No
 
 def test_the_environment_gives_credentials_that_the_url_lacks() -> None:
     environment = {"POLITE_STORE_USER": "u", "POLITE_STORE_PASSWORD": SECRET}
-
     assert Address.of("redis://a").with_login_of(environment).login == ("u", SECRET)
     assert Address.of("redis://:own@a").with_login_of(environment).login == (None, "own")
     assert Address.of("redis://a").with_login_of({}).login == (None, None)

@@ -1,7 +1,6 @@
 """One batch after the other to one partition, in virtual time, over a connection that delays and loses messages."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ from tests.stores.redis.support import (
     SETTINGS,
     Fault,
     Owner,
-    Request,
     ScriptedLink,
     digests,
     ended,
@@ -57,20 +55,17 @@ async def test_one_batch_is_under_way_and_the_rest_makes_the_next() -> None:
 async def test_a_wish_during_a_call_is_not_forgotten() -> None:
     link = ScriptedLink(delay_s=0.5)
     partition = on(link)
-
     partition.stir(0.0)
     await asyncio.sleep(0.1)
     partition.stir(0.03)
     await asyncio.sleep(0.6)
-
     assert [when for when, _ in link.requests] == [0.0, pytest.approx(0.5)]
 
 
 async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
 
-    puts = [put(n) for n in range(225)]
-    partition = on(link)
+    puts, partition = [put(n) for n in range(225)], on(link)
     changes = Changes(puts=list(puts), ended=[ended(n) for n in range(225, 450)])
     sent = partition.submit(changes, lazy=True)
     partition.stir(0.0)
@@ -165,7 +160,7 @@ async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(awa
     assert partition.lease.good
 
 
-async def told_anew(link: ScriptedLink, partition: Any) -> list[Request]:
+async def told_anew(link, partition):
     """Let the next reply be another server's. Return what is sent to it."""
     del link.requests[:]
     link.says["epoch"] = 2
@@ -216,5 +211,4 @@ async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
     partition = on(link)
     link.faults.append(Fault(reply_lost=True))
     await submit(partition, puts=[put(1)])
-
     assert digests((await told_anew(link, partition))[1]["puts"]) == [1]

@@ -19,10 +19,8 @@ pytestmark = pytest.mark.virtual_time
 async def test_a_wait_fails_after_60_s_without_the_store() -> None:
     process = Process()
     process.link.down = True
-
     with pytest.raises(StoreFailed, match="has not responded since .* connection refused"):
         await process.homes.take("a.com")
-
     assert 60.0 <= process.clock.monotonic() < 63.0
 
 
@@ -136,10 +134,8 @@ async def test_one_event_tells_that_the_store_is_away_and_one_that_all_of_it_is_
 @pytest.mark.parametrize(("room", "shares"), [(10, [2, 2, 2, 2]), (3, [1, 1, 1, 0])])
 async def test_partitions_share_the_room(room: int, shares: list[int]) -> None:
     process = Process(lambda r: {}, partitions=4)
-
     process.crawl(room=room)
     await asyncio.sleep(0.0005)
-
     assert [r["room"] for r in process.link.sent] == shares
 
 
@@ -187,8 +183,7 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
     process.homes.release(home)
     await asyncio.sleep(0.1)
 
-    assert process.left_names == ["a.com"]
-    assert frontier.withdrawn_homes == ["a.com"]
+    assert (process.left_names, frontier.withdrawn_homes) == (["a.com"], ["a.com"])
 
 
 ROW = ["digest", 1, 0, '["/", 0, 0, null, null, null, null]']

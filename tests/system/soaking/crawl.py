@@ -67,8 +67,7 @@ async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
             aiohttp.ClientSession(connector=connector, timeout=timeout, middlewares=(send_once,)) as session,
             polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetching, store=store) as gate,
         ):
-            frontier = polite.Frontier(gate, max_robots_tries=1_000_000)
-            crawler = Crawler(gate, frontier, session, port)
+            crawler = Crawler(gate, polite.Frontier(gate, max_robots_tries=1_000_000), session, port)
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
                     tasks.create_task(_watch(samples))
@@ -84,9 +83,7 @@ class Crawler:
     """Asks for the same pages for ever; what a server does about it is all the same to it."""
 
     def __init__(self, gate, frontier, session, port):
-        self._gate = gate
-        self._frontier = frontier
-        self._session = session
+        self._gate, self._frontier, self._session = gate, frontier, session
         self._port = port
 
     def urls(self, number: int) -> list[str]:
@@ -119,8 +116,7 @@ class Crawler:
 
     async def _fetch(self, permit: polite.Permit) -> None:
         with suppress(aiohttp.ClientError, TimeoutError):
-            url = permit.request_url
-            async with self._session.get(url, allow_redirects=False) as response:
+            async with self._session.get(permit.request_url, allow_redirects=False) as response:
                 permit.report(status=response.status, headers=response.headers)
                 await response.read()
 

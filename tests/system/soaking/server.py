@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum
 
 from polite.judge.verdict import ROBOTS
 
@@ -22,23 +22,9 @@ TTL_S = 60.0
 PAGES = 10
 
 
-class Kind(Enum):
-    """One in twenty origins each, and the rest GOOD."""
-
-    GOOD = auto()
-    DROPS_PAGES = auto()
-    MISSING = auto()
-    BUSY = auto()
-    LIMITED = auto()
-    SLOW = auto()
-    DROPS_ROBOTS = auto()
-    GARBAGE = auto()
-    MOVED = auto()
-    HUGE = auto()
-    CUT_SHORT = auto()
-    DELAYED = auto()
-
-
+# One in twenty origins each, and the rest GOOD.
+_NAMES = "GOOD DROPS_PAGES MISSING BUSY LIMITED SLOW DROPS_ROBOTS GARBAGE MOVED HUGE CUT_SHORT DELAYED"
+Kind = Enum("Kind", _NAMES)
 _KINDS = [*list(Kind)[1:], *[Kind.GOOD] * 9]
 # Their robots.txt cannot be had: nothing of theirs may be fetched.
 CLOSED = frozenset({Kind.BUSY, Kind.DROPS_ROBOTS, Kind.GARBAGE, Kind.CUT_SHORT})
@@ -116,8 +102,7 @@ class Origins:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            at = time.monotonic()
-            path = head.split(" ", 2)[1]
+            at, path = time.monotonic(), head.split(" ", 2)[1]
             number = int(head.lower().partition("\nhost: h")[2].partition(".")[0])
             self._times[number] += path not in (ROBOTS, MOVED_TO)
             status, sent = answer(number, path, self._times[number])

@@ -32,8 +32,7 @@ class Crawl:
     """A gate over the demo's web, opened, used and closed by tasks that the saboteur drives."""
 
     def __init__(self, path, store, saboteur):
-        self.path = path
-        self.saboteur = saboteur
+        self.path, self.saboteur = path, saboteur
         loop = asyncio.get_running_loop()
         self.web, self.other = web.DemoTransport(loop.time), web.DemoTransport(loop.time)
         self.names = web.Names(path.address_ttl_s)
@@ -130,9 +129,7 @@ class Crawl:
                             await self.visit(url)
                     for url in self.urls:
                         outlook = (await self.gate.explain(url)).outlook
-                        assert (outlook.open, outlook.waiting) == (0, 0), (
-                            f"a turn was not given back: {outlook}"
-                        )
+                        assert (outlook.open, outlook.waiting) == (0, 0), f"a turn is missing: {outlook}"
             assert not set(self.granted) & set(self.path.denied), "granted what is not allowed"
             tasks = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
             # A question for addresses that nobody waits for any more ends by itself, or when it is closed.

@@ -32,9 +32,7 @@ class Saboteur:
     """A task factory. Of the suspensions of its tasks the one with the number `at` (from 0) fails; `places` are those it saw."""
 
     def __init__(self, at: int | None = None, failure: Failure = Failure.CANCEL) -> None:
-        self.at = at
-        self.failure = failure
-        self.seen = 0
+        self.at, self.failure, self.seen = at, failure, 0
         self.places: set[Place] = set()
         self.struck_at: list[Place] = []
         self.victim: asyncio.Task[Any] | None = None
@@ -60,8 +58,7 @@ class Saboteur:
         self.seen += 1
         if self.seen - 1 != self.at:
             return False
-        self.struck_at = places
-        self.victim = asyncio.current_task()
+        self.struck_at, self.victim = places, asyncio.current_task()
         return True
 
     def spoil(self, waits_for: "asyncio.Future[Any] | None") -> bool:
@@ -84,8 +81,7 @@ class _Driven(Coroutine[Any, Any, Any]):
     """A coroutine whose suspensions the saboteur sees."""
 
     def __init__(self, coro: Coroutine[Any, Any, Any], saboteur: Saboteur) -> None:
-        self._coro = coro
-        self._saboteur = saboteur
+        self._coro, self._saboteur = coro, saboteur
 
     def send(self, value: Any) -> Any:
         return self._go_on(self._coro.send, value)

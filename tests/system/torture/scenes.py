@@ -28,8 +28,7 @@ SAME = {"If-None-Match": TAG}
 async def by_gate(crawl: Crawl) -> None:
     """Two ask for each page that is allowed, one for what is not, all at once."""
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
-    tasks = {asyncio.create_task(crawl.visit(url)): url for url in urls}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(crawl.visit(url)): url for url in urls})
 
 
 async def by_check(crawl: Crawl) -> None:
@@ -50,8 +49,7 @@ async def by_acquire(crawl: Crawl) -> None:
         return PERMITTED
 
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
-    tasks = {asyncio.create_task(visit(url)): url for url in urls}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(visit(url)): url for url in urls})
 
 
 async def by_condition(crawl: Crawl) -> None:
@@ -67,8 +65,7 @@ async def by_condition(crawl: Crawl) -> None:
             read.add(url)
         return PERMITTED
 
-    tasks = {asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2}
-    await crawl.judge(tasks)
+    await crawl.judge({asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2})
     with crawl.saboteur.resting():
         # Of a long URL, nothing is.
         kept = {url: await crawl.gate.conditional(url) for url in read if len(url) <= LONGEST_URL}
@@ -172,8 +169,7 @@ async def by_frontier(crawl, urls=(), *, queued_at=0.0, entered_at=0.0):
 
 async def by_next(crawl: Crawl) -> None:
     """Through a frontier that is asked for permits as long as any are left; its `on_end` puts all once more, then closes it."""
-    before = len(crawl.granted)
-    rounds = 1
+    before, rounds = len(crawl.granted), 1
 
     def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         nonlocal rounds
@@ -240,9 +236,7 @@ async def replaced(crawl: Crawl, *, checked_at: float = 0.0, **at: float) -> Non
         crawl.expect_sabotage(checked)
     # A robots fetch that fails leaves the last good copy in force.
     if not any(file == "gate/fetcher.py" for file, _ in crawl.saboteur.struck_at):
-        assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), (
-            "granted by rules that were replaced"
-        )
+        assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), "granted by replaced rules"
     await expect_changed_rules(crawl)
 
 

@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from polite.origin import Origin
-from polite.ports import RobotsStore, SavedBackOff
-from polite.robots.snapshot import Snapshot
+from polite.ports import RobotsStore
 from polite.stores.memory import MemoryStore
 from polite.testing import VirtualTimeLoop
 from tests.system.torture.crawl import Crawl, open_files
@@ -61,19 +59,18 @@ class Suspending:
     """A store in memory that waits a step before and after each answer, as one of somebody's own would; it keeps back-offs."""
 
     def __init__(self) -> None:
-        self._memory = MemoryStore()
-        self._holds: dict[Origin, SavedBackOff] = {}
+        self._memory, self._holds = MemoryStore(), {}
 
-    async def load(self, origin: Origin) -> Snapshot | None:
+    async def load(self, origin):
         return await _slowly(lambda: self._memory.load(origin))
 
-    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+    async def save(self, origin, snapshot):
         await _slowly(lambda: self._memory.save(origin, snapshot))
 
-    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
+    def hold(self, origin, hold):
         self._holds[origin] = hold
 
-    async def held(self, origin: Origin) -> SavedBackOff | None:
+    async def held(self, origin):
         await asyncio.sleep(0)
         return self._holds.get(origin)
 

@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 from polite.origin import Target
-from polite.ports import Transport
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import scripted_server
@@ -24,7 +23,7 @@ CANCELLED = pytest.mark.parametrize("failure", [Failure.CANCEL, Failure.CANCEL_L
 ANSWERS = {"the file": ok(RULES), "a redirect": moved(b"/other"), "a body cut short": ok(RULES)[:-5]}
 
 
-async def asked(transport: Transport, url: str, saboteur: Saboteur) -> object:
+async def asked(transport, url, saboteur):
     """What a request comes to; the transport is closed by the same task."""
     loop = asyncio.get_running_loop()
     loop.set_task_factory(saboteur)  # type: ignore[arg-type]

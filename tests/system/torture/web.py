@@ -198,8 +198,7 @@ class DemoTransport:
 
 class Names:
     def __init__(self, ttl_s: float) -> None:
-        self.closed = 0
-        self._ttl_s = ttl_s
+        self.closed, self._ttl_s = 0, ttl_s
 
     async def addresses(self, _: str) -> tuple[tuple[str, ...], float]:
         await asyncio.sleep(0.01)
