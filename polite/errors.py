@@ -18,7 +18,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*+\]|[^:]*+)(?::[0-9]*+)?")
 _ESCAPED_AT = re.compile(r"%40")
 # A name before the @ is no password; what follows it is a host alone.
 _MAIL_ADDRESS = re.compile(r"\s*+[^\s:/\\?#@%]++@[A-Za-z0-9.\-]++\s*+")
-_NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
+_NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)+")
 
 
 def redact_url(url: str) -> str:

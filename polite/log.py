@@ -21,7 +21,7 @@ _MOST_NAMES = 1_000
 # A bounded scheme and possessive repeats keep the search linear. An apostrophe, which often ends a URL in a message, may also be a
 # part of a password or of a query (RFC 3986, 2.2).
 _URL = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.\-]{0,20}:[/\\]{2}(?:[^\s'\"<>?#]|'(?=[^\s\"<>/\\]{0,300}@))*+(?:[?#][^\s\"<>]*+)?+"
+    r"[A-Za-z][A-Za-z0-9+.\-]{0,20}:[/\\]{2}(?:[^\s'\"<>?#]++|'(?=[^\s\"<>/\\]{0,300}@))*(?:[?#][^\s\"<>]*+)?"
 )
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 

@@ -148,7 +148,7 @@ _MAX_PLAIN = MAX_URL // 16
 
 # Most URLs are canonical already. A host's name has non-empty labels. The last one starts with a letter, so it cannot be an IPv4
 # address. Possessive repeats (*+, ++) never backtrack: each character is read once.
-_PLAIN_ORIGIN = re.compile(r"(https?)://((?:[a-z0-9_\-]++\.)*+[a-z][a-z0-9_\-]*+)").fullmatch
+_PLAIN_ORIGIN = re.compile(r"(https?)://((?:[a-z0-9_\-]++\.)*[a-z][a-z0-9_\-]*+)").fullmatch
 # Characters that the path and query states keep, up to a fragment or the end. Dots and %2e are checked separately.
 _PLAIN_PATH = re.compile(r"(/[!$-;=@-Z\[\]_a-z|~]*+(?:\?[!$-&(-;=?-~]*+)?)(?:#|\Z)").match
 _ENCODED_DOT = re.compile(r"%2e", re.IGNORECASE).search

@@ -15,11 +15,11 @@ _AUTH_PARAM = rf"{WORD}[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",]++){_END}"
 _TOKEN68 = rf"[A-Za-z0-9._~+/-]++=*+{_END}(?![ \t]*+=)"
 # A scheme, then one token68 (RFC 9110, 11.2) or parameters. Some servers separate parameters by spaces alone.
 _CHALLENGE = re.compile(
-    rf"({WORD}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})++)))?+", re.DOTALL
+    rf"({WORD}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})+)))?", re.DOTALL
 )
 _SEPARATORS = re.compile(r"[ \t,]*+")
 # What cannot be read, up to the next comma that is in no quotes. Quotes that are not closed hide the rest.
-_JUNK = re.compile(rf'(?:[^,"\\]|\\.|{QUOTED}|".*+|\\)*+', re.DOTALL)
+_JUNK = re.compile(rf'(?:[^,"\\]++|\\.|{QUOTED}|".*+|\\)*', re.DOTALL)
 
 
 class Challenge(NamedTuple):

@@ -16,9 +16,9 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # A token of RFC 9110, 5.6.2.
 WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Possessive repeats (*+, ++, ?+) keep each match linear. White space around `=` is bad, and to be accepted (RFC 9110, 11.2).
-QUOTED = r'"(?:[^"\\]|\\.)*+"'
-PARAMETER = rf"{WORD}(?:[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",;]*+))?+"
-_NAME_AND_VALUE = re.compile(rf"({WORD})(?:[ \t]*+=[ \t]*+({QUOTED}|[^ \t\",;]*+))?+", re.DOTALL)
+QUOTED = r'"(?:[^"\\]++|\\.)*"'
+PARAMETER = rf"{WORD}(?:[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",;]*+))?"
+_NAME_AND_VALUE = re.compile(rf"({WORD})(?:[ \t]*+=[ \t]*+({QUOTED}|[^ \t\",;]*+))?", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -137,7 +137,7 @@ def age_s(age: str | None) -> float:
 # Characters of a field and links that are read: far more than any honest response has.
 _LONGEST_LINK = 16_384
 _MOST_LINKS = 200
-_LINK = re.compile(rf"<([^<>]*+)>((?:[ \t]*+;[ \t]*+(?:{PARAMETER})?+)*+)")
+_LINK = re.compile(rf"<([^<>]*+)>((?:[ \t]*+;[ \t]*+(?:{PARAMETER})?)*)")
 
 
 class Link(NamedTuple):

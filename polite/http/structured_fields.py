@@ -14,21 +14,21 @@ __all__ = [
 ]  # fmt: skip
 
 # Possessive repeats (*+, ++, ?+) keep each match linear.
-_KEY = re.compile(r"([a-z*][a-z0-9_.*-]*+)(=)?+")
+_KEY = re.compile(r"([a-z*][a-z0-9_.*-]*+)(=)?")
 _PARAMETER = re.compile(rf"; *+{_KEY.pattern}")
 _TOKEN = re.compile(r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*+")
-_NUMBER = re.compile(r"-?([0-9]++)(?:\.([0-9]*+))?+")
-_STRING = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*+)"')
+_NUMBER = re.compile(r"-?([0-9]++)(?:\.([0-9]*+))?")
+_STRING = re.compile(r'"((?:[ !#-\[\]-~]++|\\["\\])*)"')
 _ESCAPED = re.compile(r"\\(.)")
-_DISPLAY_STRING = re.compile(r'%"((?:[ !#$&-~]|%[0-9a-f]{2})*+)"')
-_ESCAPED_OCTETS = re.compile(r"(?:%[0-9a-f]{2})++")
+_DISPLAY_STRING = re.compile(r'%"((?:[ !#$&-~]++|%[0-9a-f]{2})*)"')
+_ESCAPED_OCTETS = re.compile(r"(?:%[0-9a-f]{2})+")
 _BYTES = re.compile(r":([A-Za-z0-9+/=]*+):")
 _BOOLEAN = re.compile(r"\?([01])")
 _SPACES = re.compile(r" *+")
 # A comma before another member, or the end.
 _COMMA_OR_END = re.compile(r"[ \t]*+(?:(,)[ \t]*+(?!\Z)|\Z)")
 # Each with the closing parenthesis, if it follows.
-_OPENING = re.compile(r"\( *+(\))?+")
+_OPENING = re.compile(r"\( *+(\))?")
 _SPACE_OR_CLOSING = re.compile(r" *+(\))| ++")
 
 # RFC 9651, 3.3.1 and 3.3.2.

@@ -55,11 +55,11 @@ _SLASHES = re.compile(r"[/\\]*+")
 _SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
 _AUTHORITY = re.compile(r"[^/?#]*+")
 # An address in brackets contains colons; the first colon outside of the brackets ends the host.
-_HOST = re.compile(r"(?:[^:\[]|\[[^\]]*+\]?)*+")
+_HOST = re.compile(r"(?:[^:\[]++|\[[^\]]*+\]?+)*")
 _DIGITS = re.compile(r"[0-9]*").fullmatch
 # A URL whose scheme was forgotten: what seems to be its scheme is a host.
 _HOST_AND_PORT = re.compile(
-    r"(?:localhost|(?:[0-9a-z\-]{1,63}+\.){1,9}+[0-9a-z\-]{1,63}+):[0-9]{1,5}+(?=[/?#]|\Z)",
+    r"(?:localhost|(?:[0-9a-z\-]{1,63}+\.){1,9}[0-9a-z\-]{1,63}+):[0-9]{1,5}+(?=[/?#]|\Z)",
     re.IGNORECASE | re.ASCII,
 )
 
