@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from polite.cli.options import session_with
 from polite.cli.terminal import Exit, complain, printable
@@ -34,11 +34,17 @@ def span(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _command(action: str) -> Callable[[argparse.Namespace], Exit]:
+_Command: TypeAlias = Callable[[argparse.Namespace], Exit]
+
+
+def _command(action: str) -> _Command:
     return lambda options: asyncio.run(_order(options, action))
 
 
-hold, forbid, drop, release = map(_command, ("hold", "forbid", "drop", "release"))
+hold: _Command = _command("hold")
+forbid: _Command = _command("forbid")
+drop: _Command = _command("drop")
+release: _Command = _command("release")
 
 
 def holds(options: argparse.Namespace) -> Exit:
