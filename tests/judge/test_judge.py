@@ -101,6 +101,8 @@ async def test_requests_that_come_at_once_or_cannot_be_read_are_requests():
         ("/robots.txt", 200), ("/", 200), ("/deep/1", 200), ("(unreadable request)", 400)
     ]  # fmt: skip
     assert at == pytest.approx([0.0, 0.2, 0.2, 0.4], abs=0.15)
+    # The answer of robots.txt took half a second.
+    assert Report.of(sites.hosts, sites.requests, 0.0, 0.0).counts()["before_robots"] == 3
 
 
 async def test_one_site_has_a_group_of_rules_for_the_crawler_that_is_named():
