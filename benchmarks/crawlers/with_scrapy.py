@@ -53,6 +53,7 @@ def main(
             "CONCURRENT_REQUESTS": places or 2 * hosts,
             "RETRY_ENABLED": False,
             "REACTOR_THREADPOOL_MAXSIZE": 20,
+            "AUTOTHROTTLE_START_DELAY": delay,
             **WAYS[way],
         }
     )

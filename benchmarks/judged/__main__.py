@@ -32,7 +32,7 @@ NEEDS = {
 COLUMNS = {
     "requests": "requests",
     "short_gaps": "short gaps",
-    "redirects_at_once": "redirects too early",
+    "after_redirect": "after redirect",
     "within_retry_after": "within Retry-After",
     "before_robots": "before robots.txt",
     "disallowed": "disallowed",

@@ -27,6 +27,7 @@ process = AsyncCrawlerProcess(
         "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
         "CONCURRENT_REQUESTS": 40,
         "AUTOTHROTTLE_ENABLED": True,
+        "AUTOTHROTTLE_START_DELAY": 1,
         "LOG_LEVEL": "CRITICAL",
         "TELNETCONSOLE_ENABLED": False,
     }

@@ -154,7 +154,7 @@ _SHOWN = 10
 _INFORMATION = {"refused_again", "missing"}
 _LABELS = {
     "short_gaps": "short gaps",
-    "redirects_at_once": "redirects followed too early",
+    "after_redirect": "too early after a redirect",
     "within_retry_after": "within a Retry-After",
     "before_robots": "pages before robots.txt",
     "disallowed": "disallowed pages",
@@ -167,7 +167,7 @@ _LABELS = {
 
 def _label(kind: str, number: int) -> str:
     return (
-        re.sub(r"^(short gap|redirect|page|disallowed page|429)s", r"\1", _LABELS[kind])
+        re.sub(r"^(short gap|page|disallowed page|429)s", r"\1", _LABELS[kind])
         if number == 1
         else _LABELS[kind]
     )
@@ -178,7 +178,7 @@ def counts(verdict: Verdict) -> dict[str, int]:
     causes = Counter(each.cause for each in verdict.too_early)
     return {
         "short_gaps": causes[Cause.GAP],
-        "redirects_at_once": causes[Cause.REDIRECT],
+        "after_redirect": causes[Cause.REDIRECT],
         "within_retry_after": causes[Cause.RETRY_AFTER],
         "before_robots": len(verdict.before_robots),
         "disallowed": len(verdict.disallowed),

@@ -140,7 +140,7 @@ class Cause(Enum):
     Attributes:
         GAP: an ordinary one.
         RETRY_AFTER: one with a Retry-After, or another that requires a back-off.
-        REDIRECT: a redirect.
+        REDIRECT: a redirect, of the page itself or of another.
     """
 
     GAP = "gap"
@@ -288,7 +288,7 @@ def _pace(expected: Expected, requests: Iterable[Request]) -> tuple[list[Short],
                 f"{request.path} came {request.at - scope.since:.3f} s after {after}, "
                 f"not {scope.free_at - scope.since:g} s"
             )
-            found.append(Short(words, early_s, _cause(expected, after, scope.free_at - scope.since)))
+            found.append(Short(words, early_s, _cause(after, delay_s, scope.free_at - scope.since)))
         if request.path in expected.rules and request.status == 200:
             delay_s = max(delay_s, expected.told_delay_s)
         required_s = max(delay_s, request.retry_after_s, expected.back_off_s(request.status))
@@ -296,8 +296,8 @@ def _pace(expected: Expected, requests: Iterable[Request]) -> tuple[list[Short],
     return found, least_s
 
 
-def _cause(expected: Expected, after: Request, required_s: float) -> Cause:
-    if max(after.retry_after_s, expected.back_off_s(after.status)) >= required_s - 1e-9:
+def _cause(after: Request, delay_s: float, required_s: float) -> Cause:
+    if required_s > delay_s + 1e-9:
         return Cause.RETRY_AFTER
     return Cause.REDIRECT if 300 <= after.status < 400 else Cause.GAP
 

@@ -66,7 +66,7 @@ async def crawl(name, *steps, agent=""):
         ("practice.test", ("0/robots.txt", "2.1/private/%64iary"), {"disallowed": 1}),
         ("slow.test", ("0/robots.txt", "0.1/"), {}),
         # The redirect is followed by urllib at once, to a page that is disallowed.
-        ("groups.test", ("0/robots.txt", "0.1/login"), {"redirects_at_once": 1, "disallowed": 1}),
+        ("groups.test", ("0/robots.txt", "0.1/login"), {"after_redirect": 1, "disallowed": 1}),
         # A second request within the Retry-After is refused again.
         ("limited.test", ("0/robots.txt", "0.1/page/2", "0.1/page/1"), {"within_retry_after": 1, "refused_again": 1}),
         ("down.test", ("0/robots.txt", "0.1/"), {"within_retry_after": 1, "despite_5xx": 1}),
