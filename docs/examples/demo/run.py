@@ -62,7 +62,9 @@ def _print_verdict(verdicts: dict[Host, Verdict], failures: list[str]) -> int:
     if failures or offences:
         print(f"by the servers' log: {len(offences)} offences")
         return 1
-    print("by the servers' log: every gap kept, nothing disallowed fetched, one robots.txt an origin")
+    print(
+        "by the servers' log: every gap kept, nothing disallowed fetched, no robots.txt twice but after a 5xx"
+    )
     return 0
 
 
